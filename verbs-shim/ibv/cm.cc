@@ -13,6 +13,7 @@
 #include "verbs-shim/ibv/ibv_device.h"
 #include "verbs-shim/ibv/mapping.h"
 #include "verbs-shim/ibv/qp.h"
+#include "verbs-shim/ibv/tcp_port.h"
 
 namespace weft::verbs::ibv {
 namespace {
@@ -48,10 +49,32 @@ Endpoint::~Endpoint() {
   if (id != nullptr) ::rdma_destroy_id(id);
 }
 
+Status Endpoint::bind(sockaddr_storage addr) {
+  const std::string text = address_str(addr);
+  if (!device.is_iwarp() || port_of(addr) != 0) {
+    if (::rdma_bind_addr(id, raw(addr)) == 0) return {};
+    return bind_error(text, device.name(), errno);
+  }
+  // A port that is free for TCP may be taken in rdma_cm. It is held until another was found.
+  Fd taken;
+  for (int attempts = 16;; --attempts) {
+    set_port(addr, 0);
+    Result<Fd> reserved = reserve_tcp_port(addr);
+    if (!reserved) return bind_error(text, device.name(), reserved.error().errno_value);
+    if (::rdma_bind_addr(id, raw(addr)) == 0) {
+      reserved_port = std::move(*reserved);
+      return {};
+    }
+    if (errno != EADDRINUSE || attempts == 1) return bind_error(text, device.name(), errno);
+    taken = std::move(*reserved);
+  }
+}
+
 Status Endpoint::start_over() {
   rdma_cm_id* fresh = nullptr;
   if (::rdma_create_id(channel->get(), &fresh, this, RDMA_PS_TCP) != 0) return call_error("rdma_create_id", errno);
   ::rdma_destroy_id(std::exchange(id, fresh));
+  release_port();
   return {};
 }
 
@@ -87,12 +110,9 @@ Status IbvCmId::out_of_order(const char* call) const {
 
 Status IbvCmId::bind_addr(const sockaddr_storage& addr) {
   if (endpoint_->state != State::kIdle) return out_of_order("bind_addr");
-  sockaddr_storage copy = addr;
-  if (::rdma_bind_addr(endpoint_->id, raw(copy)) != 0) {
-    return bind_error(address_str(*raw(copy)), endpoint_->device.name(), errno);
-  }
+  if (Status status = endpoint_->bind(addr); !status) return status;
   if (endpoint_->id->verbs != nullptr) {
-    if (Status status = endpoint_->device.check_same(endpoint_->id->verbs, address_str(*raw(copy))); !status) {
+    if (Status status = endpoint_->device.check_same(endpoint_->id->verbs, address_str(addr)); !status) {
       const Status fresh = endpoint_->start_over();
       return fresh ? status : fresh;
     }
@@ -106,6 +126,7 @@ Status IbvCmId::listen(int backlog) {
   if (::rdma_listen(endpoint_->id, backlog) != 0) {
     return call_error("cannot listen on " + address_str(*::rdma_get_local_addr(endpoint_->id)), errno);
   }
+  endpoint_->release_port();
   endpoint_->state = State::kListening;
   return {};
 }
@@ -113,6 +134,12 @@ Status IbvCmId::listen(int backlog) {
 Status IbvCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseconds timeout) {
   if (endpoint_->state != State::kIdle && endpoint_->state != State::kBound) return out_of_order("resolve_addr");
   sockaddr_storage copy = dst;
+  if (endpoint_->state == State::kIdle && endpoint_->device.is_iwarp()) {
+    sockaddr_storage any{};
+    any.ss_family = dst.ss_family;
+    if (Status status = endpoint_->bind(any); !status) return status;
+    endpoint_->state = State::kBound;
+  }
   const State before = endpoint_->state.exchange(State::kResolving);  // first: the event may come at once
   if (::rdma_resolve_addr(endpoint_->id, nullptr, raw(copy), milliseconds(timeout)) != 0) {
     const int err = errno;
@@ -174,19 +201,19 @@ Status IbvCmId::connect(const ConnParam& param) {
   if (endpoint_->state != State::kRouteResolved || !has_sound_qp()) return out_of_order("connect");
   rdma_conn_param out = to_ibv(*fitting);
   begin(*fitting);
-  if (::rdma_connect(endpoint_->id, &out) == 0) return {};
-  const int err = errno;
+  const int err = ::rdma_connect(endpoint_->id, &out) == 0 ? 0 : errno;
+  endpoint_->release_port();
+  if (err == 0) return {};
   endpoint_->state = State::kEnded;
   endpoint_->qp.load()->reset();
-  Error error = call_error("cannot connect to " + address_str(*::rdma_get_peer_addr(endpoint_->id)), err);
-  if (!means_unreachable(err)) return error;
+  if (!means_unreachable(err)) return call_error("rdma_connect", err);
   CmEvent event;
   event.type = CmEventType::kUnreachable;
   event.id = this;
   event.status = err;
   event.text = err == ECONNREFUSED
                    ? "connection refused: no program listens on " + address_str(*::rdma_get_peer_addr(endpoint_->id))
-                   : error.message;
+                   : call_error("cannot connect to " + address_str(*::rdma_get_peer_addr(endpoint_->id)), err).message;
   endpoint_->channel->push(std::move(event));
   return {};
 }

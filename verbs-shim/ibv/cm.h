@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fd.h"
 #include "verbs-shim/api/cm.h"
 #include "verbs-shim/ibv/epoll.h"
 
@@ -70,6 +71,10 @@ struct Endpoint {
       : device(the_device), channel(std::move(events)) {}
   ~Endpoint();
 
+  // Binds to addr. On iWARP a port that is 0 becomes one that is free for TCP, too; it is reserved until release_port.
+  Status bind(sockaddr_storage addr);
+  // The device has a TCP socket of its own at the port by now.
+  void release_port() { reserved_port.reset(); }
   // Whether the kernel may still hold a connection.
   bool connected() const {
     const State now = state;
@@ -89,6 +94,7 @@ struct Endpoint {
   IbvDevice& device;
   std::shared_ptr<EventChannel> channel;
   rdma_cm_id* id = nullptr;
+  Fd reserved_port;
   std::atomic<State> state{State::kIdle};
   // The requested depths; from kEstablished on, the agreed depths. They are kept here because siw swaps the two in a
   // query.
