@@ -58,6 +58,12 @@ class MarkerLayout {
            (within > kMarkerLen ? within - kMarkerLen : 0);
   }
 
+  // The number of whole Markers among the first stream_len octets on the wire.
+  constexpr std::size_t num_within(std::size_t stream_len) const {
+    if (stream_len < kMarkerLen || stream_len - kMarkerLen < first_) return 0;
+    return 1 + (stream_len - kMarkerLen - first_) / kMarkerSpacing;
+  }
+
   // Run is a range of the wire that is all Marker or all FPDU.
   struct Run {
     bool is_marker = false;

@@ -18,6 +18,7 @@ TEST(MarkerLayout, AgreesWithAWalkAlongTheWire) {
       const std::size_t within = (begin + at) % kMarkerSpacing;
       const bool is_marker = within < kMarkerLen;
       ASSERT_EQ(layout.bare_len(at), bare);
+      ASSERT_EQ(layout.num_within(at), markers);
       const auto run = layout.run_at(at);
       ASSERT_EQ(run.is_marker, is_marker);
       ASSERT_EQ(run.len, (is_marker ? kMarkerLen : kMarkerSpacing) - within);
@@ -56,6 +57,7 @@ TEST(MarkerLayout, WithoutMarkersNothingInterrupts) {
   EXPECT_EQ(layout.num_before(70000), 0u);
   EXPECT_EQ(layout.stream_len(70000), 70000u);
   EXPECT_EQ(layout.bare_len(70000), 70000u);
+  EXPECT_EQ(layout.num_within(70000), 0u);
   EXPECT_GE(layout.run_len(1), 70000u);
   EXPECT_FALSE(layout.run_at(0).is_marker);
 }

@@ -101,12 +101,6 @@ void CallTable::keep_reply_head(Call& call, ConstBytes head) {
   count();
 }
 
-std::string_view CallTable::why_unjudged() const {
-  if (has_overflowed_) return "more Calls are open than are remembered";
-  if (num_repeated_ == 0) return "";
-  return "two open Calls have the same XID: RDMA Writes and Reads outside the memory of open Calls are passed over";
-}
-
 void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
   num_offered_ -= num_entries(call->second.offered);
   num_heads_ -= num_entries(call->second.reply_head);

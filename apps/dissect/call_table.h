@@ -116,8 +116,9 @@ class CallTable {
   // Whether memory may be offered of which the table does not know: open Calls were forgotten, or one of the last Calls
   // had the XID of another open one.
   bool has_forgotten() const { return has_forgotten_ || num_repeated_ > 0; }
-  // Why rules about Calls are not judged, although the capture has all of them. Empty: they are.
-  std::string_view why_unjudged() const;
+  bool has_overflowed() const { return has_overflowed_; }
+  // Whether one of the open or last Calls had the XID of another open one.
+  bool has_repeated_xid() const { return num_repeated_ > 0; }
 
  private:
   // Past: a message whose XID is not open any more.

@@ -108,11 +108,11 @@ void Check::on_unjudged(const Unjudged& unjudged) {
 
 void Check::on_capture_end(const CaptureEnd&) {
   for (const Unjudged& one : unjudged_) {
-    say(out_, "connection {}: rules about both sides are not judged from packet {} on: {}\n", one.connection,
-        one.packet, one.why);
+    say(out_, "connection {}: {} are not judged from packet {} on: {}\n", one.connection, one.what, one.packet,
+        one.why);
   }
   if (num_unjudged_ > unjudged_.size()) {
-    say(out_, "{} more connections are not judged wholly\n", num_unjudged_ - unjudged_.size());
+    say(out_, "and {} more lines about rules that are not judged\n", num_unjudged_ - unjudged_.size());
   }
   say(out_, "{} in {} of {}\n", counted(num_violations_, "violation"), counted(num_frames_, "MPA frame"),
       counted(num_connections_, "iWARP connection"));

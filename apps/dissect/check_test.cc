@@ -213,11 +213,12 @@ TEST(CheckTest, SaysFromWhereRulesAboutBothSidesAreNotJudged) {
 TEST(CheckTest, NamesAFewOfManyUnjudgedConnections) {
   Printed printed;
   Check check(printed.file());
-  for (std::uint32_t id = 1; id <= 100; ++id) check.on_unjudged({.connection = id, .packet = id, .why = "a reason"});
+  for (std::uint32_t id = 1; id <= 100; ++id)
+    check.on_unjudged({.connection = id, .packet = id, .what = "rules", .why = "a reason"});
   check.on_capture_end({});
   const std::string text = printed.text();
   EXPECT_EQ(std::ranges::count(text, '\n'), 18);
-  EXPECT_THAT(text, HasSubstr("\n84 more connections are not judged wholly\n"));
+  EXPECT_THAT(text, HasSubstr("\nand 84 more lines about rules that are not judged\n"));
 }
 
 Octets terminate_of(std::uint8_t layer_etype, std::uint8_t code, const Octets& ulpdu) {

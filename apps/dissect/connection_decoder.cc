@@ -42,7 +42,7 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
   if (!segment.comments.empty()) tell_comments(segment, end);
-  if (!told_unjudged_) tell_unjudged(segment.packet);
+  tell_unjudged(segment.packet);
 }
 
 void ConnectionDecoder::on_syn(const TcpSegment& segment, Direction& from, Direction& to) {
@@ -153,13 +153,24 @@ void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
 }
 
 void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
-  if (why_unjudged_.empty()) {
-    why_unjudged_ = rdmap_.why_unjudged();
-    if (why_unjudged_.empty()) why_unjudged_ = rpc_.why_unjudged();
-    unjudged_since_ = packet;
+  if (both_sides_.was_told) return;
+  if (both_sides_.why.empty()) {
+    both_sides_.why = rdmap_.why_unjudged();
+    if (both_sides_.why.empty()) both_sides_.why = rpc_.why_unjudged();
+    both_sides_.since = packet;
   }
-  if (why_unjudged_.empty() || id_ == 0 || std::exchange(told_unjudged_, true)) return;
-  listener_.on_unjudged({.connection = id_, .packet = unjudged_since_, .why = why_unjudged_});
+  if (memory_.why.empty()) {
+    memory_.why = rpc_.why_unjudged_memory();
+    memory_.since = packet;
+  }
+  tell_silence(memory_);
+  tell_silence(both_sides_);
+}
+
+// Before its first frame, nothing shows that a connection is iWARP.
+void ConnectionDecoder::tell_silence(Silence& silence) {
+  if (silence.why.empty() || id_ == 0 || std::exchange(silence.was_told, true)) return;
+  listener_.on_unjudged({.connection = id_, .packet = silence.since, .what = silence.what, .why = silence.why});
 }
 
 void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes wire) {

@@ -104,7 +104,15 @@ class ConnectionDecoder {
   void tell_ends(bool all);
   void tell_end(const End& end);
   void tell_comments(const TcpSegment& segment, int end);
+  // Silence: a part of the rules is not judged any more.
+  struct Silence {
+    std::string_view what;
+    bool was_told = false;
+    std::string_view why = {};
+    std::uint64_t since = 0;  // a packet
+  };
   void tell_unjudged(std::uint64_t packet);
+  void tell_silence(Silence& silence);
   Side side_of(int end) const { return end == client_ ? Side::kClient : Side::kServer; }
   int end_of(const TcpSegment& segment) const { return segment.src == ends_[0] ? 0 : 1; }
   Direction& direction(int end) { return end == 0 ? first_ : second_; }
@@ -120,9 +128,8 @@ class ConnectionDecoder {
   std::array<bool, 2> has_fin_{};  // by end
   std::vector<End> ends_waiting_;  // a FIN of each side and a RST, at most
   bool was_reset_ = false;
-  bool told_unjudged_ = false;
-  std::string_view why_unjudged_ = {};
-  std::uint64_t unjudged_since_ = 0;  // a packet
+  Silence both_sides_{"rules about both sides"};
+  Silence memory_{"RDMA Writes and Reads outside the memory of open Calls"};
   Timestamp last_{};
   std::uint64_t last_packet_ = 0;
   RpcDecoder rpc_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "apps/dissect/markers.h"
 #include "ddp/segment.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
@@ -65,12 +66,8 @@ std::size_t first_marker(ConstBytes octets) {
   return found;
 }
 
-bool markers_fit(ConstBytes wire, const mpa::MarkerLayout& layout) {
-  for (std::size_t i = 0; layout.marker_offset(i) + mpa::kMarkerLen <= wire.size(); ++i) {
-    const auto marker = wire.subspan(layout.marker_offset(i)).first<mpa::kMarkerLen>();
-    if (!mpa::marker_fits(layout, i, marker)) return false;
-  }
-  return true;
+bool all_markers_fit(ConstBytes wire, const mpa::MarkerLayout& layout) {
+  return markers_fit(wire, layout, layout.num_within(wire.size()));
 }
 
 }  // namespace
@@ -119,7 +116,7 @@ FpduFinder::Guess FpduFinder::try_shape(ConstBytes octets, std::uint64_t place, 
   shape.crc = bad_at != place && crc_fits(octets.first(len));
   if (shape.crc) return Guess::kYes;
   bad_at = place;
-  if (saw_crc_ || (shape.markers && !markers_fit(octets.first(len), shape.layout(0)))) return Guess::kNo;
+  if (saw_crc_ || (shape.markers && !all_markers_fit(octets.first(len), shape.layout(0)))) return Guess::kNo;
   return try_headers(octets, shape, kHeadersUnknown);
 }
 
@@ -148,7 +145,7 @@ FpduFinder::Guess FpduFinder::try_next(ConstBytes octets, const Shape& shape) {
   if (octets.size() < len) return Guess::kMore;
   if (shape.crc) return crc_fits(octets.first(len)) ? Guess::kYes : Guess::kNo;
   // FPDUs that were too short for a Marker say nothing about Markers.
-  const bool fits = shape.markers ? markers_fit(octets.first(len), shape.layout(0)) : first_marker(octets) == 0;
+  const bool fits = shape.markers ? all_markers_fit(octets.first(len), shape.layout(0)) : first_marker(octets) == 0;
   return fits ? Guess::kYes : Guess::kNo;
 }
 

@@ -201,10 +201,11 @@ struct Comment {
   std::string text = {};  // printable; at most kMaxText octets, and the word that it is cut
 };
 
-// Unjudged: from a packet on, the rules about both sides of a connection are not judged.
+// Unjudged: from a packet on, a part of a connection is not held against the rules.
 struct Unjudged {
   std::uint32_t connection = 0;
   std::uint64_t packet = 0;
+  std::string_view what = {};
   std::string_view why = {};
 };
 

@@ -221,7 +221,11 @@ void JsonLines::on_comment(const Comment& comment) {
 }
 
 void JsonLines::on_unjudged(const Unjudged& unjudged) {
-  put(dump({{"unjudged", {{"connection", unjudged.connection}, {"packet", unjudged.packet}, {"why", unjudged.why}}}}));
+  put(dump({{"unjudged",
+             {{"connection", unjudged.connection},
+              {"packet", unjudged.packet},
+              {"what", unjudged.what},
+              {"why", unjudged.why}}}}));
   end_line();
 }
 

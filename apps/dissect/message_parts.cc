@@ -31,10 +31,8 @@ void MessageParts::judge(const TransportHeader& header, Frame& frame) const {
 
 void MessageParts::take(const TransportHeader& header, ConstBytes part) {
   if (header.xid != xid_) drop();
-  if (lacks_front(header, part)) {
-    may_lack_front_ = true;
-    return;
-  }
+  if (lacks_front(header, part)) return;
+  may_lack_front_ = false;
   xid_ = header.xid;
   is_under_way_ = true;
   const bool is_cut = len_ != octets_.size();
@@ -53,8 +51,8 @@ bool MessageParts::ends(const TransportHeader& header) const {
 }
 
 // The first part begins with the XID, as the header does.
-bool MessageParts::lacks_front(const TransportHeader& header, ConstBytes payload) {
-  if (!std::exchange(may_lack_front_, false)) return false;
+bool MessageParts::lacks_front(const TransportHeader& header, ConstBytes payload) const {
+  if (!may_lack_front_) return false;
   rpcrdma::xdr::XdrReader in(payload);
   std::uint32_t xid = 0;
   return !in.u32(xid) || xid != header.xid;

@@ -41,8 +41,10 @@ class MessageParts {
   // join returns all parts with the last one, and forgets them.
   Joined join(ConstBytes last);
   // lacks_front: payload, in a message that is not joined, may be the last part of a message whose first parts the
-  // capture lacks. It is asked once for each such message: the message behind it is whole.
-  bool lacks_front(const TransportHeader& header, ConstBytes payload);
+  // capture lacks.
+  bool lacks_front(const TransportHeader& header, ConstBytes payload) const;
+  // A message ended that was not joined: the message behind it is whole.
+  void on_end() { may_lack_front_ = false; }
 
  private:
   void drop();

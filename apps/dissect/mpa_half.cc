@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "apps/dissect/markers.h"
 #include "base/begins_with.h"
 #include "mpa/crc32c.h"
 #include "mpa/fpdu.h"
@@ -36,14 +37,6 @@ bool is_nearly_key(ConstBytes octets) {
   std::size_t num_wrong = 0;
   for (std::size_t i = 0; i < kKeyLen; ++i) num_wrong += octets[i] != static_cast<std::uint8_t>(kRequestKey[i]) ? 1 : 0;
   return num_wrong <= kMaxWrong;
-}
-
-// Whether one of the first `num` Markers does not lead to the start of its FPDU.
-bool has_bad_marker(ConstBytes wire, const mpa::MarkerLayout& markers, std::size_t num) {
-  for (std::size_t i = 0; i < num; ++i) {
-    if (!mpa::marker_fits(markers, i, wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>())) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -162,7 +155,7 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
   if (ulpdu_len == 0) {
     const bool bad_marker =
-        terms_.is_known && has_bad_marker(octets, markers, markers.num_before(mpa::kUlpduLengthLen - 1));
+        terms_.is_known && !markers_fit(octets, markers, markers.num_before(mpa::kUlpduLengthLen - 1));
     sink_.on_empty_ulpdu(octets.first(length_end), bad_marker, arrival);
     advance(length_end);
     // The search may have taken other octets for an FPDU.
@@ -214,10 +207,9 @@ CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut
     bare_.resize(present);
     mpa::Ulpdu(wire, markers, present).copy(0, bare_);
     fpdu.ulpdu = bare_;
-    for (std::size_t i = 0; markers.marker_offset(i) + mpa::kMarkerLen <= wire.size() &&
-                            i < markers.num_before(mpa::fpdu_len(ulpdu_len) - 1);
-         ++i) {
-      const auto marker = wire.subspan(markers.marker_offset(i)).first<mpa::kMarkerLen>();
+    const std::size_t num = std::min(markers.num_within(wire.size()), markers.num_before(mpa::fpdu_len(ulpdu_len) - 1));
+    for (std::size_t i = 0; i < num; ++i) {
+      const auto marker = marker_at(wire, markers, i);
       const bool fits = mpa::marker_fits(markers, i, marker);
       fpdu.bad_marker |= !fits;
       fpdu.has_reserved_half |= fits && (marker[0] != 0 || marker[1] != 0);
@@ -292,16 +284,16 @@ std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
 // A Marker whose FPDUPTR leads back to an octet that is here names the start of an FPDU.
 std::size_t MpaHalf::search_by_marker(ConstBytes octets) {
   const mpa::MarkerLayout markers = layout();
-  std::size_t i = 0;
-  for (; markers.marker_offset(i) + mpa::kMarkerLen <= octets.size(); ++i) {
+  const std::size_t num = markers.num_within(octets.size());
+  for (std::size_t i = 0; i < num; ++i) {
     const std::size_t at = markers.marker_offset(i);
-    const std::size_t back = mpa::parse_fpduptr(octets.subspan(at).first<mpa::kMarkerLen>());
+    const std::size_t back = mpa::parse_fpduptr(marker_at(octets, markers, i));
     if (back > at) continue;
     state_ = State::kFpdus;
     return at - back;
   }
   // The next Marker may lead back into the octets since the last one.
-  return i == 0 ? 0 : markers.marker_offset(i - 1) + mpa::kMarkerLen;
+  return num == 0 ? 0 : markers.marker_offset(num - 1) + mpa::kMarkerLen;
 }
 
 std::size_t MpaHalf::search_by_header(ConstBytes octets) {

@@ -42,7 +42,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!version_) {
     // An FPDU before the Reply, or without one: the directions are not in their order.
     half(from).was_early = true;
-    stop_judging("an FPDU stands before the MPA startup frames of both sides, or without them");
+    rules_.stop("an FPDU stands before the MPA startup frames of both sides, or without them");
   }
   rules_.on_fpdu(from, frame);
   if (fpdu.crc == CrcVerdict::kBad) return on_damaged(from, fpdu, frame);
@@ -74,7 +74,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
 
 // The octets of an FPDU whose CRC does not fit may be any: they are told, and prove nothing.
 void RdmapDecoder::on_damaged(Side from, const Fpdu& fpdu, Frame& frame) {
-  stop_judging("the CRC of an FPDU does not fit");
+  rules_.stop("the CRC of an FPDU does not fit");
   on_gap(from);
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) return;
@@ -109,7 +109,7 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
 }
 
 void RdmapDecoder::on_gap(Side from) {
-  stop_judging("bytes are missing in the capture or unreadable");
+  rules_.stop("bytes are missing in the capture or unreadable");
   upper_.on_gap(from);
   Half& own = half(from);
   for (UntaggedQueue& queue : own.queues) queue.on_gap();
@@ -200,7 +200,7 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, cons
   frame.message = queue.octets();
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.is_broken()) {
-    stop_judging("the capture lacks a part of a message");
+    rules_.stop("the capture lacks a part of a message");
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
@@ -277,7 +277,7 @@ void RdmapDecoder::tell_immediate(const UntaggedQueue& queue, Frame& frame, Laye
 
 // A request or response that the rules cannot count is a gap for them.
 void RdmapDecoder::tell_cut(const Frame& frame, LayerWriter& layer) {
-  stop_judging("the capture cut a packet");
+  rules_.stop("the capture cut a packet");
   layer.line(FMT_COMPILE("{}, which the capture cut short"), frame.facts.rdma->operation);
 }
 

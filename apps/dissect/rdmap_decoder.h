@@ -89,9 +89,9 @@ class RdmapDecoder {
   // The capture misses octets of this side: messages under way cannot be told whole.
   void on_gap(Side from);
   // The capture does not have the two directions in their order.
-  void on_disorder(std::string_view why) { stop_judging(why); }
+  void on_disorder(std::string_view why) { rules_.stop(why); }
   // Why the rules about both sides are not judged; empty: they are.
-  std::string_view why_unjudged() const { return why_unjudged_; }
+  std::string_view why_unjudged() const { return rules_.why_stopped(); }
 
  private:
   static constexpr std::size_t kNumQueues = ddp::kNumQueuesWithAtomics;
@@ -110,10 +110,6 @@ class RdmapDecoder {
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
-  void stop_judging(std::string_view why) {
-    rules_.stop();
-    if (why_unjudged_.empty()) why_unjudged_ = why;
-  }
   void on_damaged(Side from, const Fpdu& fpdu, Frame& frame);
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
@@ -137,7 +133,6 @@ class RdmapDecoder {
   UpperLayer& upper_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
-  std::string_view why_unjudged_ = {};
   std::array<Half, 2> halves_;
 };
 

@@ -436,6 +436,18 @@ TEST(RdmapDecoder, BitsThatAreSentAsZeroAreNamed) {
   EXPECT_THAT(talk.told.findings, ElementsAre("DDP-4.1-10", "RDMAP-4.1-09"));
 }
 
+TEST(RdmapDecoder, ItSaysThatItRemembersNoMoreRequests) {
+  Talk talk;
+  talk.wire.open();
+  const auto request = [&talk](std::uint32_t msn) {
+    send(talk, Wire::kServer, untagged(Opcode::kReadRequest, msn, Octets(28)));
+  };
+  for (std::uint32_t msn = 1; msn <= StreamRules::kMaxOutstanding; ++msn) request(msn);
+  EXPECT_THAT(talk.told.unjudged, IsEmpty());
+  request(StreamRules::kMaxOutstanding + 1);
+  EXPECT_THAT(talk.told.unjudged, ElementsAre("more RDMA Reads and Atomics are under way than are remembered"));
+}
+
 // RFC 6581 section 9.2: the Reply names an RDMA Write, so a Send cannot come first.
 TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
   const auto first = [](const Octets& ulpdu) {

@@ -126,7 +126,15 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
 std::string_view RpcDecoder::why_unjudged() const {
   if (saw_cut_) return "the capture cut a packet";
   for (const Half& each : halves_) {
-    if (const std::string_view why = each.calls.why_unjudged(); !why.empty()) return why;
+    if (each.calls.has_overflowed()) return "more Calls are open than are remembered";
+  }
+  return {};
+}
+
+std::string_view RpcDecoder::why_unjudged_memory() const {
+  for (const Half& each : halves_) {
+    if (each.calls.has_repeated_xid())
+      return "two open Calls have the same XID; 1,024 Calls later they are judged again";
   }
   return {};
 }
@@ -208,6 +216,7 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
   if (!parts.ends(header)) {
     const bool can_be_last = *protocol_ == Protocol::k2Wg07 && header.has_payload;
     const bool has_front = !can_be_last || !parts.lacks_front(header, rest);
+    if (can_be_last) parts.on_end();
     return {rest, header.len, has_front && send.octets.size() == send.len, rest.size(), has_front};
   }
   joined = parts.join(rest);

@@ -43,8 +43,10 @@ class RpcDecoder final : public UpperLayer {
     half(other(from)).calls.note_write(stag, to, len);
   }
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
-  // Why rules are not judged. Empty: all are.
+  // Why the rules about both sides are not judged. Empty: they are.
   std::string_view why_unjudged() const;
+  // Why, for a time, RDMA Writes and Reads outside the memory of open Calls are passed over. Empty: they are not.
+  std::string_view why_unjudged_memory() const;
 
  private:
   using Call = CallTable::Call;

@@ -53,7 +53,7 @@ void StreamRules::on_atomic_request(Side from, std::uint32_t request_id, Frame& 
 
 void StreamRules::count_outstanding(Side from, Frame& frame) {
   const std::size_t num = half(from).reads.size() + half(from).atomics.size();
-  if (num > kMaxOutstanding) stop();
+  if (num > kMaxOutstanding) stop("more RDMA Reads and Atomics are under way than are remembered");
   const auto ird = half(other(from)).ird;
   if (!ird || num <= *ird) return;
   frame.findings.push_back({"DDP-7.1-02", fmt::format("{} requests at once, where the other side takes {}", num, *ird),

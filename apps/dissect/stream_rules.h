@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "apps/dissect/frame.h"
 #include "apps/dissect/queue.h"
@@ -23,10 +24,14 @@ class StreamRules {
   // The capture has the first FPDU of this side. ird: how many requests at once the side takes; empty: unknown.
   // is_responder: it sent the MPA Reply.
   void on_start(Side side, std::optional<std::uint16_t> ird, bool is_responder);
-  // Octets are missing, or the order of the two directions is not that of the capture.
-  void stop() { is_judging_ = false; }
+  // Octets are missing, or the order of the two directions is not that of the capture. why outlives the value.
+  void stop(std::string_view why) {
+    if (why_stopped_.empty()) why_stopped_ = why;
+  }
+  // Empty: they have not stopped.
+  std::string_view why_stopped() const { return why_stopped_; }
 
-  bool is_judging() const { return is_judging_ && halves_[0].started && halves_[1].started; }
+  bool is_judging() const { return why_stopped_.empty() && halves_[0].started && halves_[1].started; }
 
   // on_first_octets: octets of the first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { half(from).has_begun = true; }
@@ -61,7 +66,7 @@ class StreamRules {
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   void count_outstanding(Side from, Frame& frame);
 
-  bool is_judging_ = true;
+  std::string_view why_stopped_ = {};
   std::array<Half, 2> halves_;
 };
 
