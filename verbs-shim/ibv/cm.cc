@@ -123,9 +123,7 @@ Status IbvCmId::bind_addr(const sockaddr_storage& addr) {
 
 Status IbvCmId::listen(int backlog) {
   if (endpoint_->state != State::kBound) return out_of_order("listen");
-  if (::rdma_listen(endpoint_->id, backlog) != 0) {
-    return call_error("cannot listen on " + address_str(*::rdma_get_local_addr(endpoint_->id)), errno);
-  }
+  if (::rdma_listen(endpoint_->id, backlog) != 0) return call_error("rdma_listen", errno);
   endpoint_->release_port();
   endpoint_->state = State::kListening;
   return {};
