@@ -11,6 +11,7 @@
 #include "rpcrdma/connection_table.h"
 #include "rpcrdma/duplicate_request_cache.h"
 #include "rpcrdma/event_log.h"
+#include "rpcrdma/flushing.h"
 #include "rpcrdma/message_resources.h"
 #include "rpcrdma/peer_group.h"
 #include "rpcrdma/server_connection.h"
@@ -25,8 +26,8 @@ constexpr std::uint32_t kMaxSge = 4;
 // How long a queue pair that has ended may take to return the shared Receives that it began to fill. For devices that
 // move by themselves.
 constexpr std::chrono::milliseconds kFlushTime{100};
-// The most of these queue pairs at once, besides the connections.
-constexpr std::size_t kMaxFlushing = 64;
+// So many of these queue pairs a server holds for a group of addresses, or as many as the group may have connections.
+constexpr std::size_t kMinFlushing = 64;
 // How often connections at rest give back the memory that Calls took.
 constexpr std::chrono::seconds kTrimInterval{1};
 // After so many octets pulled by at least kReadsPerTurn Reads, the server takes a turn: the messages that follow from
@@ -74,7 +75,7 @@ struct Server::Impl {
   std::unique_ptr<verbs::CmId> listener;
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
-  std::vector<std::pair<TimePoint, std::unique_ptr<ServerConnection>>> flushing;
+  Flushing<ServerConnection> flushing;
   std::vector<std::uint32_t> active;   // serials of connections with work to watch
   std::vector<std::uint32_t> to_trim;  // serials of connections that had work
   std::optional<TimePoint> trim_at;
@@ -85,7 +86,9 @@ struct Server::Impl {
         programs(p.begin(), p.end()),
         config(with_default_threshold(c)),
         log(config.log, "client"),
-        duplicate_requests(config.duplicate_requests) {
+        duplicate_requests(config.duplicate_requests),
+        flushing(2 * std::max(kMinFlushing, config.max_connections),
+                 std::max(kMinFlushing, max_connections_per_group(config))) {
     for (const ServedProgram& program : programs) services.insert(program.service);
   }
 
@@ -178,11 +181,20 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
     (void)event.new_id->reject({});
     return;
   }
+  const std::string group = peer_group(peer);
+  if (!flushing.has_room(group)) {
+    ++sums.no_place;
+    log.line(verbs::LogLevel::kWarn, address_str(peer),
+             "rejected: {} connections have just ended, {} of them of its address; they take their places for {} ms",
+             flushing.size(), flushing.num_of(group), kFlushTime.count());
+    (void)event.new_id->reject({});
+    return;
+  }
   if (!make_room(peer)) {
     ++sums.no_place;
     log.line(verbs::LogLevel::kWarn, address_str(peer),
              "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
-             connections.num_of(peer_group(peer)));
+             connections.num_of(group));
     (void)event.new_id->reject({});
     return;
   }
@@ -197,7 +209,6 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
 // Whether there is room for a connection of this peer. If necessary it ends another connection to make room.
 bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
   const std::string group = peer_group(newcomer);
-  if (flushing.size() >= kMaxFlushing) return false;
   const bool is_group_full = connections.num_of(group) >= max_connections_per_group(config);
   if (!is_group_full && connections.size() < config.max_connections) return true;
   ServerConnection* connection = connections.least_missed(group, is_group_full, now);
@@ -275,6 +286,7 @@ void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   connection->on_completion(wc, now);
   // The queue pair ends at once: from now on it takes Receives of other connections.
   if (connection->endpoint().overrun() && connection->qp().state() != verbs::QpState::kErr) {
+    const std::string group = connection->group();
     (void)connection->qp().modify(verbs::QpState::kErr);
   }
 }
@@ -352,9 +364,10 @@ void Server::Impl::remove(std::uint32_t serial) {
 // A shared Receive that its queue pair has begun to fill comes back by its completion. The end of the queue pair must
 // not lose this completion.
 void Server::Impl::flush(std::unique_ptr<ServerConnection>& connection) {
+  const std::string group = connection->group();
   (void)connection->qp().modify(verbs::QpState::kErr);
   drain_shared_receives();
-  if (device.caps().own_progress) flushing.emplace_back(now + kFlushTime, std::move(connection));
+  if (device.caps().own_progress) flushing.add(now + kFlushTime, group, std::move(connection));
 }
 
 void Server::Impl::answer(ServedCallId id, ServedReply&& reply) {
@@ -471,7 +484,7 @@ std::size_t Server::process(TimePoint now) {
   impl.run_active();
   impl.budget.admit_waiting();
   if (impl.trim_at && *impl.trim_at <= now) impl.trim();
-  std::erase_if(impl.flushing, [now](const auto& entry) { return entry.first <= now; });
+  impl.flushing.drop(now);
   // Requests that follow from the completions go out now, not after another turn of the caller's loop.
   if (completions > 0) moved += completions + impl.turn();
   impl.in_process = false;
@@ -486,7 +499,7 @@ std::optional<TimePoint> Server::next_timeout() const {
     ServerConnection* connection = impl.connections.find(serial);
     if (connection != nullptr) consider(connection->next_timeout());
   }
-  if (!impl.flushing.empty()) consider(impl.flushing.front().first);
+  consider(impl.flushing.next());
   consider(impl.trim_at);
   return next;
 }
