@@ -27,7 +27,12 @@ struct LimitOptions {
 };
 
 // add_limit_options puts --max-connections, --max-connections-per-address, --max-buffered and
-// --max-buffered-per-address on a command. `options` outlives the parse.
-void add_limit_options(CLI::App& command, LimitOptions& options);
+// --max-buffered-per-address on a command. The last two take at least this number of MiB. `options` outlives the parse.
+struct LeastBuffered {
+  // Less than 16 MiB cannot hold the largest request with its reply.
+  std::uint64_t mib = 16;
+  std::uint64_t mib_per_address = 16;
+};
+void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {});
 
 }  // namespace weft::apps

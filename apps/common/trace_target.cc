@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "apps/common/file_status.h"
 #include "base/fd.h"
@@ -34,14 +36,22 @@ bool is_used(const FileStatus& trace, const std::string& used) {
   return is_trace(file_status(STDIN_FILENO)) || is_trace(file_status(STDOUT_FILENO));
 }
 
+// Whether two names, of which one is of no file yet, lead to the same place.
+bool will_be_same(const std::string& one, const std::string& other) {
+  std::error_code error;
+  const auto first = std::filesystem::weakly_canonical(one, error);
+  return !error && first == std::filesystem::weakly_canonical(other, error) && !error;
+}
+
 }  // namespace
 
 absl::Status check_trace_target(const std::string& path, std::span<const std::string> used) {
   const auto trace = file_status(path);
-  if (!trace || !S_ISREG(trace->st_mode)) return absl::OkStatus();
-  if (std::ranges::any_of(used, [&trace](const std::string& one) { return is_used(*trace, one); })) {
+  const auto collides = [&](const std::string& one) { return trace ? is_used(*trace, one) : will_be_same(path, one); };
+  if ((!trace || S_ISREG(trace->st_mode)) && std::ranges::any_of(used, collides)) {
     return absl::InvalidArgumentError("--trace " + path + ": the command uses this file itself. Try: another name");
   }
+  if (!trace || !S_ISREG(trace->st_mode)) return absl::OkStatus();
   if (trace->st_size == 0) return absl::OkStatus();
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd && is_capture(fd)) return absl::OkStatus();

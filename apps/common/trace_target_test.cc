@@ -54,6 +54,12 @@ TEST_F(TraceTarget, AFileOfTheCommandStays) {
   EXPECT_THAT(fault(folder + "/link", {capture}), HasSubstr("uses this file itself"));
 }
 
+// weft --trace a.pcapng nfs get URL a.pcapng: the file comes later, and would replace the trace.
+TEST_F(TraceTarget, AFileThatTheCommandMakesStays) {
+  EXPECT_THAT(fault(folder + "/new", {folder + "/./new"}), HasSubstr("uses this file itself"));
+  EXPECT_EQ(fault(folder + "/new", {folder + "/newer", "-"}), "");
+}
+
 // weft --trace a.pcapng nfs get URL - > a.pcapng
 TEST_F(TraceTarget, WhatTheShellOpenedForTheCommandStays) {
   const std::string capture = file("a.pcapng", "\x0a\x0d\x0d\x0a");

@@ -309,7 +309,7 @@ void ConnectionDecoder::Direction::on_unfinished(ConstBytes wire, const Arrival&
 }
 
 void ConnectionDecoder::Direction::on_gap() {
-  if (!startup) of_.rdmap_.on_disorder("the capture begins in the middle of the connection");
+  if (!startup && !saw_syn) of_.rdmap_.on_disorder("the capture begins in the middle of the connection");
   of_.rdmap_.on_gap(of_.side_of(end_));
 }
 

@@ -365,6 +365,25 @@ TEST_F(DissectorTest, OctetsBehindAStartupFrameAreNoFpdu) {
   EXPECT_THAT(told.findings, Contains("MPA-4.4-20"));
 }
 
+// Both startup frames say S=1 and have no IRD and ORD. The peers go on all the same.
+TEST_F(DissectorTest, OctetsBehindABrokenStartupFrameAreCounted) {
+  Wire wire(dissector);
+  wire.syn(Wire::kClient);
+  wire.syn(Wire::kServer);
+  for (const auto kind : {mpa::FrameKind::kRequest, mpa::FrameKind::kReply}) {
+    Octets octets;
+    mpa::emit_startup_frame({.kind = kind, .c = true, .s = true, .rev = 2, .private_data = {}}, octets);
+    wire.send(kind == mpa::FrameKind::kRequest ? Wire::kClient : Wire::kServer, octets);
+  }
+  const Octets fpdu = wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(100)));
+  wire.send(Wire::kClient, fpdu);
+  wire.send(Wire::kClient, fpdu);
+  told.lines.clear();
+  dissector.finish();
+  EXPECT_THAT(told.lines, ElementsAre(HasSubstr(std::to_string(2 * fpdu.size()) + " bytes are missing")));
+  EXPECT_THAT(told.unjudged, ElementsAre("bytes are missing in the capture or unreadable"));
+}
+
 TEST_F(DissectorTest, ASpoiledMarkerIsNamedBesideTheCrc) {
   Wire wire(dissector, true);
   wire.open(true);

@@ -35,8 +35,9 @@ std::string_view take_line(std::string_view& text, std::size_t width) {
 
 // The shaft of an arrow, with a text in it that fits.
 std::string shaft(std::string_view text, bool to_right) {
-  const std::string dashes(kWidth - 4 - text.size(), '-');
-  return to_right ? fmt::format("- {} {}>", text, dashes) : fmt::format("<{} {} -", dashes, text);
+  // fmt counts columns, not octets.
+  return to_right ? fmt::format("- {:-<{}}>", fmt::format("{} ", text), kWidth - 3)
+                  : fmt::format("<{:->{}} -", fmt::format(" {}", text), kWidth - 3);
 }
 
 // The time between two messages; at most 13 columns.

@@ -62,6 +62,29 @@ TEST(LadderTest, ColumnsStandWhereTimeGoesBackwardsOrFar) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(line.find('|'), 14u) << line;
 }
 
+TEST(LadderTest, ColumnsStandBesideLettersOfSeveralOctets) {
+  Printed printed;
+  Ladder ladder(printed.file());
+  Frame frame;
+  frame.connection = 1;
+  for (const char* name : {"CALL LOOKUP name", "CALL LOOKUP n\u00e4m\u00e9"}) {
+    for (const Side from : {Side::kClient, Side::kServer}) {
+      frame.layers = {};
+      frame.layers.add(LayerKind::kRpc).line = name;
+      frame.from = from;
+      ladder.on_frame(frame);
+    }
+  }
+  std::istringstream lines(printed.text());
+  std::vector<std::ptrdiff_t> columns;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("CALL") == std::string::npos) continue;
+    columns.push_back(std::ranges::count_if(line, [](char octet) { return (octet & 0xc0) != 0x80; }));
+  }
+  ASSERT_EQ(columns.size(), 4u);
+  EXPECT_THAT(columns, ::testing::Each(columns[0]));
+}
+
 // Whatever the number of changes: at most as many ranges as there are bins, over the whole time of the connection.
 TEST(SummaryTest, CreditsAreToldOverTheWholeTime) {
   Printed printed;

@@ -59,7 +59,7 @@ void MpaHalf::look_for_startup(ConstBytes octets) {
 
 void MpaHalf::on_octets(ConstBytes octets, const Arrival& arrival) {
   if (streaming_left_ != 0) look_for_startup(octets);
-  if (state_ == State::kForeign) return;
+  if (state_ == State::kForeign) return pass_over(octets.size(), arrival);
   finder_.on_octets(octets.size());
   if (!octets.empty()) last_ = arrival;
   ConstBytes rest = octets;
@@ -98,6 +98,14 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
   return 0;
 }
 
+// Behind a startup frame that is none, the octets are told as a number.
+void MpaHalf::pass_over(std::uint64_t len, const Arrival& arrival) {
+  if (!has_bad_startup_ || len == 0) return;
+  tell_gap();
+  skipped_ += len;
+  last_ = arrival;
+}
+
 void MpaHalf::end(const Arrival& arrival) {
   on_octets({}, arrival);
   if (!has_front_of_fpdu()) return;
@@ -118,7 +126,7 @@ void MpaHalf::finish() {
   const Arrival arrival = last_;
   resume(arrival);
   const std::uint64_t len = skipped_ + pending_.size();
-  if (state_ == State::kSearch && len != 0) sink_.on_skipped(len, arrival);
+  if ((state_ == State::kSearch || has_bad_startup_) && len != 0) sink_.on_skipped(len, arrival);
   if (has_front_of_fpdu()) sink_.on_unfinished(pending_, arrival);
 }
 
@@ -134,6 +142,7 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
         octets.size() >= kKeyLen && (bad->fault != mpa::StartupFault::kForeign || is_nearly_key(octets));
     if (has_key) sink_.on_bad_startup_frame(*bad, octets.first(kKeyLen), arrival);
     state_ = saw_start_ ? State::kForeign : State::kSearch;
+    has_bad_startup_ = has_key && saw_start_;
     return 0;
   }
   const auto& whole = std::get<mpa::ParsedFrame>(parsed);
@@ -236,7 +245,7 @@ CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
 }
 
 void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
-  if (state_ == State::kForeign) return;
+  if (state_ == State::kForeign) return pass_over(len, arrival);
   on_octets({}, arrival);
   if (state_ == State::kFpdus) {
     const mpa::MarkerLayout markers = layout();

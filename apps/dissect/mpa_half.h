@@ -119,6 +119,7 @@ class MpaHalf final : public TcpHalf::Sink {
   std::size_t behind_bad_crc(ConstBytes octets, std::size_t len, std::size_t length_end);
   void begin_search();
   void tell_gap();
+  void pass_over(std::uint64_t len, const Arrival& arrival);
   CrcVerdict judge_crc(ConstBytes wire) const;
   FpduFinder::Shape shape() const { return {terms_.markers, terms_.crc, position_ + phase_}; }
   mpa::MarkerLayout layout() const {
@@ -130,7 +131,8 @@ class MpaHalf final : public TcpHalf::Sink {
   State state_ = State::kStart;
   bool saw_start_ = false;
   bool has_startup_ = false;
-  bool was_lost_ = false;  // an FPDU had to be found
+  bool has_bad_startup_ = false;  // a startup frame that is none began the direction
+  bool was_lost_ = false;         // an FPDU had to be found
   Terms terms_;
   std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
   // Octets among which the startup frame may still begin: a ULP can talk before it starts MPA (MPA-7.1-01).

@@ -55,8 +55,7 @@ struct Limits {
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
-// Returns nothing if an option's value is too small.
-std::optional<Limits> limits_of(const LimitOptions& options, std::uint64_t file_limit) {
+Limits limits_of(const LimitOptions& options, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
   Limits out;
   // Each client has a connection on either side. The rest of the descriptors is for short uses.
@@ -65,8 +64,6 @@ std::optional<Limits> limits_of(const LimitOptions& options, std::uint64_t file_
   out.buffered = options.max_buffered.value_or(kMaxBuffered);
   out.buffered_per_address =
       options.max_buffered_per_address.value_or(std::max(out.buffered / 4, ToRdmaConfig::kLeastBufferedPerAddress));
-  if (out.buffered < ToRdmaConfig::kLeastBuffered) return {};
-  if (out.buffered_per_address < ToRdmaConfig::kLeastBufferedPerAddress) return {};
   return out;
 }
 
@@ -123,16 +120,15 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   auto device = open_device(global, {.admits = counting(admits, refused)});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
-  const std::optional<Limits> limits = limits_of(options.limits, file_limit);
-  if (!limits) return usage_error("gateway wants --max-buffered 64 or more, and --max-buffered-per-address 32 or more");
+  const Limits limits = limits_of(options.limits, file_limit);
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{
         .listen = *from, .server = to_endpoint(*to), .rpc = server_config(global, kCredits), .stream = {}};
-    config.rpc.max_connections = limits->connections;
-    config.rpc.max_connections_per_client = limits->connections_per_address;
-    config.rpc.max_buffered_per_client = limits->buffered_per_address;
-    config.rpc.max_buffered = config.max_replies = limits->buffered;
-    config.max_replies_per_address = limits->buffered_per_address;
+    config.rpc.max_connections = limits.connections;
+    config.rpc.max_connections_per_client = limits.connections_per_address;
+    config.rpc.max_buffered_per_client = limits.buffered_per_address;
+    config.rpc.max_buffered = config.max_replies = limits.buffered;
+    config.max_replies_per_address = limits.buffered_per_address;
     config.rpc.admits = admits;
     // The server may be far away: with few Calls at once, the Calls would wait for one another.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
@@ -148,10 +144,10 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   }
   gateway::ToRdmaConfig config{
       .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
-  config.max_connections = limits->connections;
-  config.max_connections_per_address = limits->connections_per_address;
-  config.max_buffered = limits->buffered;
-  config.max_buffered_per_address = limits->buffered_per_address;
+  config.max_connections = limits.connections;
+  config.max_connections_per_address = limits.connections_per_address;
+  config.max_buffered = limits.buffered;
+  config.max_buffered_per_address = limits.buffered_per_address;
   config.stream.record.max_record = kMaxRecord;
   config.admits = admits;
   config.has_metrics = !options.metrics.empty();
@@ -188,7 +184,9 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
   gateway->add_flag("--reserved-port", options->reserved_port,
                     "connect to the server over TCP from ports below 1024; it then trusts every client like root");
   metrics::add_metrics_option(*gateway, options->metrics);
-  add_limit_options(*gateway, options->limits);
+  add_limit_options(*gateway, options->limits,
+                    {.mib = gateway::ToRdmaConfig::kLeastBuffered >> 20,
+                     .mib_per_address = gateway::ToRdmaConfig::kLeastBufferedPerAddress >> 20});
   gateway->footer(
       "Examples:\n"
       "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  RDMA clients reach an NFS server over TCP\n"

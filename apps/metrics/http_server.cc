@@ -151,13 +151,13 @@ asio::awaitable<void> HttpServer::answer_request(Connection& connection) {
   } else if (parser.get().method() != http::verb::get) {
     response = make_response(http::status::method_not_allowed, kPlain, "There is only GET.\n");
     response.set(http::field::allow, "GET");
-    // Its length is told, and it does not come (RFC 9110 section 9.3.2).
-    if (parser.get().method() == http::verb::head) response.body() = {};
   } else if (co_await wait_for_text(connection)) {
     response = make_response(http::status::ok, OpenMetricsWriter::kContentType, *connection.text);
   } else {
     response = make_response(http::status::service_unavailable, kPlain, "The program gives no numbers now.\n");
   }
+  // The length of the body is told, and the body does not come (RFC 9110 section 9.3.2).
+  if (!error && parser.get().method() == http::verb::head) response.body() = {};
   connection.stream.expires_after(config_.answer_time);
   co_await http::async_write(connection.stream, response, asio::redirect_error(asio::use_awaitable, error));
 }

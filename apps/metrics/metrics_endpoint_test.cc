@@ -21,6 +21,7 @@ namespace weft::metrics {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -122,6 +123,7 @@ TEST_F(MetricsEndpointTest, HasOnlyGetMetrics) {
   EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask("GET /metrics/x HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask("POST / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask("HEAD / HTTP/1.1\r\n\r\n"), AllOf(StartsWith("HTTP/1.1 404 "), EndsWith("\r\n\r\n")));
   for (const char* method : {"POST", "PUT", "DELETE", "HEAD", "OPTIONS"}) {
     const std::string answer = ask(std::string(method) + " /metrics HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
     EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET\r\n"))) << method;

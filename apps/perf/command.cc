@@ -130,7 +130,8 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
       ->check(CLI::Range(std::uint64_t{1}, perf::kMaxSize))
       ->excludes(listen)
       ->type_name("BYTES");
-  perf->add_option("--depth", options->depth, "operations in flight (default: send 64, write and read 16, rpc-* 8)")
+  perf->add_option("--depth", options->depth,
+                   "operations in flight (default: send 64, rpc-read and rpc-write 8, else 16)")
       ->check(CLI::Range(1u, perf::kMaxDepth))
       ->excludes(listen)
       ->type_name("N");

@@ -26,6 +26,7 @@ void register_ping_command(CLI::App& root, CommandContext& context) {
       ->type_name("BYTES");
   ping->add_option("-C,--count", options->count,
                    "number of pings; with --listen number of connections to serve (default no end)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}))
       ->type_name("N");
   add_timeout_option(*ping, options->timeout,
                      "give up after this time without a message from the other side (default 10; listener: 30)");

@@ -51,8 +51,8 @@ Terminal::Terminal() {
     mode.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     mode.c_cc[VMIN] = 0;
     mode.c_cc[VTIME] = 0;
-    // A stopped program would leave its screen behind.
-    mode.c_cc[VSUSP] = _POSIX_VDISABLE;
+    // A stopped program, and one that SIGQUIT ends, would leave its screen behind.
+    mode.c_cc[VSUSP] = mode.c_cc[VQUIT] = _POSIX_VDISABLE;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &mode);
   }
   set_resize_handler(on_resize);
