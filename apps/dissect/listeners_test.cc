@@ -1,4 +1,5 @@
 // The text of the listeners: the ladder's width, the summary's bounds.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +84,24 @@ TEST(LadderTest, ColumnsStandBesideLettersOfSeveralOctets) {
   }
   ASSERT_EQ(columns.size(), 4u);
   EXPECT_THAT(columns, ::testing::Each(columns[0]));
+}
+
+// A capture with many gaps: what a connection ended with is not left out.
+TEST(SummaryTest, HasTheFirstLinesAndTheLastAndSaysWhatItLeavesOut) {
+  Printed printed;
+  Summary summary(printed.file());
+  summary.on_connection({.id = 1});
+  for (int i = 1; i <= 100; ++i) {
+    Frame frame;
+    frame.connection = 1;
+    frame.arrival.time = -std::chrono::milliseconds(i);
+    frame.layers.add(LayerKind::kTcp).line = i == 100 ? "TCP end" : fmt::format("gap {}", i);
+    summary.on_frame(frame);
+  }
+  summary.on_connection_end(1, {});
+  EXPECT_THAT(printed.text(), ::testing::HasSubstr("  > gap 8\n  ... 84 lines left out\n  > gap 93\n"));
+  EXPECT_THAT(printed.text(), ::testing::HasSubstr("  > TCP end\n"));
+  EXPECT_THAT(printed.text(), ::testing::HasSubstr(", -99.00 ms, ")) << "the clock went backwards";
 }
 
 // Whatever the number of changes: at most as many ranges as there are bins, over the whole time of the connection.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "apps/common/output.h"
@@ -12,10 +13,12 @@ namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::size_t kMaxLines = 16;  // of a connection
+constexpr std::size_t kMaxLines = 8;  // of a connection's beginning, and of its end
 
+// The clocks of captures go backwards, too.
 std::string duration(Timestamp time) {
-  return format_duration_ns(static_cast<double>(time.count()));
+  const std::string length = format_duration_ns(std::abs(static_cast<double>(time.count())));
+  return time < Timestamp() ? "-" + length : length;
 }
 
 std::string_view arrow(Side side) {
@@ -37,9 +40,9 @@ void Summary::on_frame(const Frame& frame) {
   ends.findings += num_violations(frame);
   const Facts& facts = frame.facts;
   const bool is_event = facts.is_startup || facts.is_terminate || frame.layers.front().kind == LayerKind::kTcp;
-  if (is_event && ends.lines.size() < kMaxLines) {
+  if (is_event) {
     for (const Layer& layer : frame.layers) {
-      if (!layer.line.empty()) ends.lines.push_back(fmt::format("{} {}", arrow(frame.from), layer.line));
+      if (!layer.line.empty()) add_line(ends, fmt::format("{} {}", arrow(frame.from), layer.line));
     }
   }
   if (facts.rdma) {
@@ -50,6 +53,14 @@ void Summary::on_frame(const Frame& frame) {
   }
   if (facts.credit) count_credit(ends, frame);
   if (facts.rpc) count_rpc(ends, frame);
+}
+
+void Summary::add_line(Ends& ends, std::string line) {
+  if (ends.first_lines.size() < kMaxLines) return ends.first_lines.push_back(std::move(line));
+  ends.last_lines.push_back(std::move(line));
+  if (ends.last_lines.size() <= kMaxLines) return;
+  ends.last_lines.pop_front();
+  ++ends.lines_left_out;
 }
 
 void Summary::count_credit(Ends& ends, const Frame& frame) {
@@ -120,7 +131,9 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
       ends.names.server, duration(ends.last - ends.first), ends.frames,
       format_octets(static_cast<double>(counters.client.octets)),
       format_octets(static_cast<double>(counters.server.octets)));
-  for (const std::string& line : ends.lines) say(out_, "  {}\n", line);
+  for (const std::string& line : ends.first_lines) say(out_, "  {}\n", line);
+  if (ends.lines_left_out != 0) say(out_, "  ... {} left out\n", counted(ends.lines_left_out, "line"));
+  for (const std::string& line : ends.last_lines) say(out_, "  {}\n", line);
   const auto lost = counters.client.lost + counters.server.lost;
   const auto cut = counters.client.cut + counters.server.cut;
   say(out_, "  TCP: {} segments sent again, {} out of order; missing in the capture: {} bytes lost, {} cut off\n",
@@ -148,7 +161,7 @@ void Summary::print(Ends& ends, const TcpCounters& counters) {
     say(out_, "  slow: {} XID {:#010x} took {}, until {}\n", slow.procedure, slow.xid, duration(slow.latency),
         duration(slow.time));
   }
-  if (ends.findings != 0) say(out_, "  {} violations: see --check\n", ends.findings);
+  if (ends.findings != 0) say(out_, "  {}: see --check\n", counted(ends.findings, "violation"));
 }
 
 void Summary::on_capture_end(const CaptureEnd&) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,7 +68,10 @@ class Summary final : public Listener {
     Connection names;
     Timestamp first{}, last{};
     std::uint64_t frames = 0;
-    std::vector<std::string> lines;  // startup frames, Terminates, ends
+    // Startup frames, gaps, Terminates, ends: the first kMaxLines and the last kMaxLines.
+    std::vector<std::string> first_lines;
+    std::deque<std::string> last_lines;
+    std::uint64_t lines_left_out = 0;
     std::map<std::pair<std::string_view, Side>, Operations> operations;
     std::map<std::string, Procedure> procedures;
     std::map<Side, Credits> credits;
@@ -75,6 +79,7 @@ class Summary final : public Listener {
     std::uint64_t findings = 0;
   };
 
+  static void add_line(Ends& ends, std::string line);
   static void count_credit(Ends& ends, const Frame& frame);
   void print_credits(Side side, const Credits& credits) const;
   void count_rpc(Ends& ends, const Frame& frame);

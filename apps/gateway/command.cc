@@ -30,7 +30,6 @@ namespace weft::apps {
 namespace {
 
 using boost::asio::io_context;
-using boost::asio::ip::tcp;
 using gateway::Transport;
 using gateway::Url;
 
