@@ -98,7 +98,7 @@ std::size_t MpaHalf::step(ConstBytes octets, const Arrival& arrival) {
   return 0;
 }
 
-// Behind a startup frame that is none, the octets are told as a number.
+// Octets behind a startup frame that cannot be read. Their number is told at the end.
 void MpaHalf::pass_over(std::uint64_t len, const Arrival& arrival) {
   if (!has_bad_startup_ || len == 0) return;
   tell_gap();
@@ -126,7 +126,8 @@ void MpaHalf::finish() {
   const Arrival arrival = last_;
   resume(arrival);
   const std::uint64_t len = skipped_ + pending_.size();
-  if ((state_ == State::kSearch || has_bad_startup_) && len != 0) sink_.on_skipped(len, arrival);
+  const bool is_unread = state_ == State::kSearch || (state_ == State::kForeign && has_bad_startup_);
+  if (is_unread && len != 0) sink_.on_skipped(len, arrival);
   if (has_front_of_fpdu()) sink_.on_unfinished(pending_, arrival);
 }
 

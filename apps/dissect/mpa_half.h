@@ -131,7 +131,7 @@ class MpaHalf final : public TcpHalf::Sink {
   State state_ = State::kStart;
   bool saw_start_ = false;
   bool has_startup_ = false;
-  bool has_bad_startup_ = false;  // a startup frame that is none began the direction
+  bool has_bad_startup_ = false;  // the last startup frame of this side cannot be read
   bool was_lost_ = false;         // an FPDU had to be found
   Terms terms_;
   std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
