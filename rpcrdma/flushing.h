@@ -12,15 +12,16 @@
 
 namespace weft::rpcrdma {
 
-// Flushing holds what has ended, for the time that its queue pair may take to return shared Receives. Each belongs to a
-// group of addresses (peer_group). Whoever ends much is refused, not the others: a group has room while it has fewer
-// than `max_in_group`, and all groups together fewer than `max`, where what a group has beyond its part does not count.
+// Flushing holds connections that have ended, for the time in which their queue pairs may return shared Receives. Each
+// belongs to a group of addresses (peer_group). A group has room while it has fewer than `max_in_group`, and all groups
+// together have fewer than `max`. The entries of a group beyond `max_in_group` do not count for the other groups: a
+// group that ends many connections is refused alone. A value without I/O.
 template <typename T>
 class Flushing {
  public:
   Flushing(std::size_t max, std::size_t max_in_group) : max_(max), max_in_group_(max_in_group) {}
 
-  // until never falls from one call to the next.
+  // Adds one, whatever the room: connections end at any time. `until` never falls from one call to the next.
   void add(TimePoint until, const std::string& group, std::unique_ptr<T> one) {
     if (++num_in_group_[group] <= max_in_group_) ++num_counted_;
     entries_.push_back({until, group, std::move(one)});
@@ -31,7 +32,7 @@ class Flushing {
     return found == num_in_group_.end() ? 0 : found->second;
   }
   std::size_t size() const { return entries_.size(); }
-  // Destroys those whose time is over.
+  // Destroys the connections whose time is over.
   void drop(TimePoint now) {
     while (!entries_.empty() && entries_.front().until <= now) {
       const auto group = num_in_group_.find(entries_.front().group);

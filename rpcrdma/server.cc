@@ -26,7 +26,8 @@ constexpr std::uint32_t kMaxSge = 4;
 // How long a queue pair that has ended may take to return the shared Receives that it began to fill. For devices that
 // move by themselves.
 constexpr std::chrono::milliseconds kFlushTime{100};
-// So many of these queue pairs a server holds for a group of addresses, or as many as the group may have connections.
+// A group of addresses may have as many of these queue pairs as connections, and at least this number. All groups
+// together may have twice as many as connections.
 constexpr std::size_t kMinFlushing = 64;
 // How often connections at rest give back the memory that Calls took.
 constexpr std::chrono::seconds kTrimInterval{1};
@@ -96,7 +97,7 @@ struct Server::Impl {
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
   verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
-  bool make_room(const sockaddr_storage& newcomer);
+  bool make_room(const sockaddr_storage& newcomer, const std::string& group);
   std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
@@ -185,12 +186,12 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   if (!flushing.has_room(group)) {
     ++sums.no_place;
     log.line(verbs::LogLevel::kWarn, address_str(peer),
-             "rejected: {} connections have just ended, {} of them of its address; they take their places for {} ms",
+             "rejected: {} connections have just ended, {} of them of its address; they keep their places for {} ms",
              flushing.size(), flushing.num_of(group), kFlushTime.count());
     (void)event.new_id->reject({});
     return;
   }
-  if (!make_room(peer)) {
+  if (!make_room(peer, group)) {
     ++sums.no_place;
     log.line(verbs::LogLevel::kWarn, address_str(peer),
              "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
@@ -206,9 +207,9 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
   }
 }
 
-// Whether there is room for a connection of this peer. If necessary it ends another connection to make room.
-bool Server::Impl::make_room(const sockaddr_storage& newcomer) {
-  const std::string group = peer_group(newcomer);
+// Whether there is room for a connection of this peer, which is of the group. If necessary it ends another connection
+// to make room.
+bool Server::Impl::make_room(const sockaddr_storage& newcomer, const std::string& group) {
   const bool is_group_full = connections.num_of(group) >= max_connections_per_group(config);
   if (!is_group_full && connections.size() < config.max_connections) return true;
   ServerConnection* connection = connections.least_missed(group, is_group_full, now);
@@ -286,7 +287,6 @@ void Server::Impl::on_shared_receive(const verbs::Wc& wc) {
   connection->on_completion(wc, now);
   // The queue pair ends at once: from now on it takes Receives of other connections.
   if (connection->endpoint().overrun() && connection->qp().state() != verbs::QpState::kErr) {
-    const std::string group = connection->group();
     (void)connection->qp().modify(verbs::QpState::kErr);
   }
 }

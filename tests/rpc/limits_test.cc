@@ -137,6 +137,17 @@ TEST_F(LimitsTest, TheClientThatWasSilentLongestGivesWay) {
   for (const std::size_t i : {0u, 2u, 3u}) expect_null_works(*open[i]);
 }
 
+// On a device that moves by itself (workers), the queue pairs of ended connections are kept for a tenth of a second.
+TEST_F(LimitsTest, ConnectionsThatEndTogetherTakeNoPlaceOfOthers) {
+  listen();
+  for (int i = 0; i < 100; ++i) open_silent("127.0.0.2");
+  ASSERT_EQ(server->num_connections(), 100u);
+  silent.clear();
+  run_until([&] { return server->num_connections() == 0; });
+  EXPECT_TRUE(open_silent("127.0.0.3").is_open());
+  EXPECT_TRUE(open_silent("127.0.0.2").is_open()) << "its own part has room for them";
+}
+
 // A Call that a service works on keeps its connection.
 TEST_F(LimitsTest, WhereAllAreBusyANewcomerIsRefused) {
   listen({.max_connections = 3, .max_connections_per_client = 3});
