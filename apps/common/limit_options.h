@@ -26,13 +26,15 @@ struct LimitOptions {
   std::size_t connections_per_address(std::size_t all) const;
 };
 
-// add_limit_options puts --max-connections, --max-connections-per-address, --max-buffered and
-// --max-buffered-per-address on a command. The last two take at least this number of MiB. `options` outlives the parse.
+// LeastBuffered: the least that --max-buffered and --max-buffered-per-address take. Less than 16 MiB cannot hold the
+// largest request with its reply.
 struct LeastBuffered {
-  // Less than 16 MiB cannot hold the largest request with its reply.
   std::uint64_t mib = 16;
   std::uint64_t mib_per_address = 16;
 };
+
+// add_limit_options puts --max-connections, --max-connections-per-address, --max-buffered and
+// --max-buffered-per-address on a command. `options` outlives the parse.
 void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {});
 
 }  // namespace weft::apps

@@ -36,7 +36,7 @@ bool is_used(const FileStatus& trace, const std::string& used) {
   return is_trace(file_status(STDIN_FILENO)) || is_trace(file_status(STDOUT_FILENO));
 }
 
-// Whether two names, of which one is of no file yet, lead to the same place.
+// Whether two names lead to the same place, although one of them names no file yet.
 bool will_be_same(const std::string& one, const std::string& other) {
   std::error_code error;
   const auto first = std::filesystem::weakly_canonical(one, error);
@@ -47,12 +47,12 @@ bool will_be_same(const std::string& one, const std::string& other) {
 
 absl::Status check_trace_target(const std::string& path, std::span<const std::string> used) {
   const auto trace = file_status(path);
+  if (trace && !S_ISREG(trace->st_mode)) return absl::OkStatus();
   const auto collides = [&](const std::string& one) { return trace ? is_used(*trace, one) : will_be_same(path, one); };
-  if ((!trace || S_ISREG(trace->st_mode)) && std::ranges::any_of(used, collides)) {
+  if (std::ranges::any_of(used, collides)) {
     return absl::InvalidArgumentError("--trace " + path + ": the command uses this file itself. Try: another name");
   }
-  if (!trace || !S_ISREG(trace->st_mode)) return absl::OkStatus();
-  if (trace->st_size == 0) return absl::OkStatus();
+  if (!trace || trace->st_size == 0) return absl::OkStatus();
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd && is_capture(fd)) return absl::OkStatus();
   const std::string fault = fd ? "is no capture" : std::string("cannot be read (") + std::strerror(errno) + ")";

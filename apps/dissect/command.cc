@@ -43,8 +43,9 @@ std::string no_iwarp(const CaptureEnd& end) {
   if (end.packets == 0) return "no packets. Try: a longer capture, of the interface and port of the connection";
   if (end.tcp_segments == 0) {
     return fmt::format(
-        "no TCP in {}. iWARP runs over TCP, RoCE and InfiniBand do not, and tunnels are not followed. Try: a capture "
-        "of the interface and port of the connection, inside of any tunnel",
+        "no TCP in {}. iWARP runs over TCP; RoCE and InfiniBand do not. Tunnels are not followed. Try: a capture of "
+        "the "
+        "interface and port of the connection, inside any tunnel",
         counted(end.packets, "packet"));
   }
   return fmt::format(

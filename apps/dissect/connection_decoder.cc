@@ -153,17 +153,17 @@ void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
 }
 
 void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
-  if (both_sides_.was_told) return;
+  if (both_sides_.was_told) return;  // these rules judge the memory, too
   if (both_sides_.why.empty()) {
     both_sides_.why = rdmap_.why_unjudged();
     if (both_sides_.why.empty()) both_sides_.why = rpc_.why_unjudged();
     both_sides_.since = packet;
   }
-  if (memory_.why.empty()) {
-    memory_.why = rpc_.why_unjudged_memory();
-    memory_.since = packet;
+  if (offered_memory_.why.empty()) {
+    offered_memory_.why = rpc_.why_unjudged_memory();
+    offered_memory_.since = packet;
   }
-  tell_silence(memory_);
+  tell_silence(offered_memory_);
   tell_silence(both_sides_);
 }
 

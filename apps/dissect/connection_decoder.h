@@ -129,7 +129,7 @@ class ConnectionDecoder {
   std::vector<End> ends_waiting_;  // a FIN of each side and a RST, at most
   bool was_reset_ = false;
   Silence both_sides_{"rules about both sides"};
-  Silence memory_{"RDMA Writes and Reads outside the memory of open Calls"};
+  Silence offered_memory_{"RDMA Writes and Reads outside the memory of open Calls"};
   Timestamp last_{};
   std::uint64_t last_packet_ = 0;
   RpcDecoder rpc_;

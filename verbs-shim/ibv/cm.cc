@@ -55,7 +55,7 @@ Status Endpoint::bind(sockaddr_storage addr) {
     if (::rdma_bind_addr(id, raw(addr)) == 0) return {};
     return bind_error(text, device.name(), errno);
   }
-  // A port that is free for TCP may be taken in rdma_cm. It is held until another was found.
+  // An identifier of rdma_cm may have a port that TCP does not use. Such a port is held, so that TCP gives another.
   Fd taken;
   for (int attempts = 16;; --attempts) {
     set_port(addr, 0);
@@ -133,7 +133,7 @@ Status IbvCmId::resolve_addr(const sockaddr_storage& dst, std::chrono::milliseco
   if (endpoint_->state != State::kIdle && endpoint_->state != State::kBound) return out_of_order("resolve_addr");
   sockaddr_storage copy = dst;
   if (endpoint_->state == State::kIdle && endpoint_->device.is_iwarp()) {
-    sockaddr_storage any{};
+    sockaddr_storage any{};  // rdma_resolve_addr would bind an identifier that is not bound, to a port of its choice
     any.ss_family = dst.ss_family;
     if (Status status = endpoint_->bind(any); !status) return status;
     endpoint_->state = State::kBound;

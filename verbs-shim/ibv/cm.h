@@ -71,9 +71,10 @@ struct Endpoint {
       : device(the_device), channel(std::move(events)) {}
   ~Endpoint();
 
-  // Binds to addr. On iWARP a port that is 0 becomes one that is free for TCP, too; it is reserved until release_port.
+  // Binds to addr. If its port is 0 and the device is iWARP, the port is one that TCP does not use either (tcp_port.h),
+  // and it stays reserved until release_port.
   Status bind(sockaddr_storage addr);
-  // The device has a TCP socket of its own at the port by now.
+  // Ends the reservation: the device has its own TCP socket at the port, or the identifier is gone.
   void release_port() { reserved_port.reset(); }
   // Whether the kernel may still hold a connection.
   bool connected() const {
@@ -94,7 +95,7 @@ struct Endpoint {
   IbvDevice& device;
   std::shared_ptr<EventChannel> channel;
   rdma_cm_id* id = nullptr;
-  Fd reserved_port;
+  Fd reserved_port;  // the socket that reserves it, or none
   std::atomic<State> state{State::kIdle};
   // The requested depths; from kEstablished on, the agreed depths. They are kept here because siw swaps the two in a
   // query.

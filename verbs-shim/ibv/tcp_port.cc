@@ -19,7 +19,7 @@ Result<Fd> reserve_tcp_port(sockaddr_storage& addr) {
   Fd fd(::socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return failed("socket");
   if (::bind(fd.get(), as_sockaddr(addr), address_len(addr)) != 0) return failed("bind");
-  // Behind bind: before, TCP might choose a port that is in use by sockets with the same option.
+  // Only now: a socket that has this option in bind may get a port that sockets with the option are using.
   const int on = 1;
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) return failed("setsockopt");
   set_port(addr, port_of(local_address(fd.get())));

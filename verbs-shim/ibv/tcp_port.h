@@ -11,10 +11,9 @@ namespace weft::verbs::ibv {
 // open, only a socket with SO_REUSEADDR can be bound to that port. An error has the errno value of socket(2) or
 // bind(2).
 //
-// rdma_cm numbers its ports without a look at those of TCP. An iWARP device of the kernel then opens a TCP connection
-// or a TCP listener at the number of its identifier, with SO_REUSEADDR, and fails if a TCP connection to the same peer
-// has it already, even one that only waits for its time to be over (TIME_WAIT). iwpmd reserves ports of hardware in
-// this way.
+// rdma_cm gives out port numbers that TCP may be using. A software iWARP device of the kernel (siw) binds a TCP socket,
+// with SO_REUSEADDR, to the number that its identifier got. It cannot connect if another TCP connection to the same
+// peer has this local port, or had it a minute ago (TIME_WAIT). iwpmd reserves ports for hardware in the same way.
 Result<Fd> reserve_tcp_port(sockaddr_storage& addr);
 
 }  // namespace weft::verbs::ibv
