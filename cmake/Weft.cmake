@@ -1,7 +1,8 @@
 # What every target shares: warnings, sanitizers, and three helpers that keep the folders' lists short.
 
 add_library(weft_options INTERFACE)
-target_compile_options(weft_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Werror)
+target_compile_options(weft_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion
+                                              $<$<BOOL:${WEFT_WERROR}>:-Werror>)
 # g++ 12 sees overlapping copies inside std::string where there are none (GCC bug 105651).
 target_compile_options(weft_options INTERFACE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
 target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
