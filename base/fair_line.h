@@ -1,0 +1,354 @@
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/ledger.h"
+
+namespace weft {
+
+// FairLine orders what clients wait for: turns of a worker, memory, a search. The next turn belongs to the address that
+// will have received least after it, and in it to the client of which the same is true. What a turn costs is known when
+// it ends (microseconds) or when it begins (octets); until then the client's last turns tell. So a client that asks for
+// little is next, however many others wait for how much.
+//
+// Waiting earns nothing: a client that comes into the line counts as if it had received as much as the one that was
+// next last. Clients (and addresses) that come for the first time are next soon, but stand one behind the other, as if
+// all of them were one client. So connecting anew wins no turn from clients that are here.
+//
+// The line knows a client from its first push until remove() and the end of its last turn. It bounds nothing: the
+// things in it hold Leases of a Ledger. The same rule for threads as of the Ledger.
+template <typename T>
+class FairLine {
+ public:
+  struct Client {
+    std::uint64_t number = 0;  // names the client in this line
+    std::string address;
+  };
+  struct Turn {
+    T what;
+    std::uint64_t client = 0;
+    Amount expected = 0;  // for done()
+  };
+
+  // max_turns: turns of one address that may go on at once.
+  explicit FairLine(std::size_t max_turns = SIZE_MAX) : max_turns_(max_turns) {}
+  FairLine(const FairLine&) = delete;
+  FairLine& operator=(const FairLine&) = delete;
+
+  // push: what one client waits for stays in the order of its pushes. Not for a client that was removed.
+  void push(const Client& client, T what);
+  // Whether a turn may begin now.
+  bool has_next() const { return next_address() != nullptr; }
+  // The next turn, which goes on until done(); nothing if none may begin.
+  std::optional<Turn> take();
+  // A turn of take() has ended, and cost this much.
+  void done(const Turn& turn, Amount cost) { done(turn.client, turn.expected, cost); }
+  void done(std::uint64_t client, Amount expected, Amount cost);
+
+  // serve_next offers the first thing of each client, in the order of the line, until one is taken: `begins` gets the
+  // client's number and the thing, and returns the cost of its turn, or nothing if it has to wait on. What was taken
+  // has left the line. False: nothing was taken. `begins` may push and remove other clients; what it does to the order
+  // counts from the next call.
+  template <typename F>
+  bool serve_next(F&& begins);
+
+  // The client is gone. Its waiting things that `is_wanted` does not want are returned; the others get their turns.
+  template <typename F>
+  std::vector<T> remove(std::uint64_t client, F&& is_wanted);
+  std::vector<T> remove(std::uint64_t client) {
+    return remove(client, [](const T&) { return false; });
+  }
+
+  // Waiting things: of all, of an address, of a client.
+  std::size_t size() const { return size_; }
+  std::size_t size_of(std::string_view address) const;
+  std::size_t size_of_client(std::uint64_t client) const;
+  // Whether others than this client wait.
+  bool others_wait(std::uint64_t client) const { return size_ > size_of_client(client); }
+  std::size_t num_clients() const { return clients_.size(); }
+  std::size_t num_addresses() const { return addresses_.size(); }
+
+ private:
+  // Place says where a member stands: by what it will have received after its next turn, then by its last turn.
+  struct Place {
+    Amount due = 0;
+    std::uint64_t served = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  // Received is what a member of an Order received, and what it is likely to receive in its next turn.
+  struct Received {
+    Amount sum = 0;
+    Amount per_turn = 0;
+
+    void count(Amount cost) { per_turn = per_turn == 0 ? cost : per_turn - per_turn / 4 + cost / 4; }
+  };
+  // Order: the members that wait, the next one first; and where others begin.
+  template <typename Member>
+  struct Order {
+    std::map<Place, Member*> line;
+    Amount floor = 0;  // received by the one that was next last
+    Amount door = 0;   // where the next newcomer begins
+  };
+  struct Address;
+  struct Member {
+    std::uint64_t number = 0;
+    Address* address = nullptr;
+    Place place;
+    Received received;
+    std::deque<T> things;
+    std::size_t num_turns = 0;
+    bool is_removed = false;
+    bool waits() const { return !things.empty(); }
+  };
+  struct Address {
+    std::string name;
+    Place place;
+    Received received;
+    Order<Member> order;
+    std::size_t num_things = 0;
+    std::size_t num_turns = 0;
+    std::size_t num_members = 0;
+    bool waits() const { return !order.line.empty(); }
+  };
+
+  Member& enter(const Client& client);
+  Address* next_address() const;
+  void leave(Member& member);
+  void forget_if_over(Member& member);
+  // Changes what a member and its address have received.
+  void charge(Member& member, Amount from, Amount to);
+  // The same with the cost of a turn that has ended.
+  void settle(Member& member, Amount expected, Amount cost);
+  void pop(Member& member);
+  template <typename M>
+  void charge(M& member, Order<M>& order, Amount from, Amount to);
+  template <typename M>
+  void begin_anew(M& member, Order<M>& order);
+  template <typename M>
+  void stand(M& member, Order<M>& order);
+
+  // So many turns of this cost sum up to no more than an Amount holds for centuries.
+  static constexpr Amount kMaxCost = Amount{1} << 40;
+
+  const std::size_t max_turns_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Member>> clients_;
+  std::unordered_map<std::string, std::unique_ptr<Address>> addresses_;
+  Order<Address> order_;
+  std::uint64_t last_served_ = 0;
+  Received mean_;  // of all turns
+  std::size_t size_ = 0;
+};
+
+template <typename T>
+template <typename M>
+void FairLine<T>::begin_anew(M& member, Order<M>& order) {
+  member.received.sum = std::max(order.floor, order.door);
+  order.door = member.received.sum + std::max<Amount>(mean_.per_turn, 1);
+}
+
+template <typename T>
+template <typename M>
+void FairLine<T>::stand(M& member, Order<M>& order) {
+  member.received.sum = std::max(member.received.sum, order.floor);
+  member.place = {member.received.sum + member.received.per_turn, ++last_served_};
+  order.line.emplace(member.place, &member);
+}
+
+template <typename T>
+typename FairLine<T>::Member& FairLine<T>::enter(const Client& client) {
+  std::unique_ptr<Member>& member = clients_[client.number];
+  if (member) return *member;
+  member = std::make_unique<Member>();
+  member->number = client.number;
+  std::unique_ptr<Address>& address = addresses_[client.address];
+  if (!address) {
+    address = std::make_unique<Address>();
+    address->name = client.address;
+    begin_anew(*address, order_);
+  }
+  member->address = address.get();
+  ++address->num_members;
+  begin_anew(*member, address->order);
+  return *member;
+}
+
+template <typename T>
+void FairLine<T>::push(const Client& client, T what) {
+  Member& member = enter(client);
+  Address& address = *member.address;
+  if (!member.waits()) {
+    if (!address.waits()) stand(address, order_);
+    stand(member, address.order);
+  }
+  member.things.push_back(std::move(what));
+  ++address.num_things;
+  ++size_;
+}
+
+// The member has no waiting thing any more.
+template <typename T>
+void FairLine<T>::leave(Member& member) {
+  Address& address = *member.address;
+  address.order.line.erase(member.place);
+  if (!address.waits()) order_.line.erase(address.place);
+}
+
+template <typename T>
+void FairLine<T>::pop(Member& member) {
+  if (member.things.size() == 1) leave(member);
+  member.things.pop_front();
+  --member.address->num_things;
+  --size_;
+}
+
+template <typename T>
+typename FairLine<T>::Address* FairLine<T>::next_address() const {
+  for (const auto& [place, address] : order_.line) {
+    if (address->num_turns < max_turns_) return address;
+  }
+  return nullptr;
+}
+
+template <typename T>
+template <typename M>
+void FairLine<T>::charge(M& member, Order<M>& order, Amount from, Amount to) {
+  member.received.sum = member.received.sum - std::min(member.received.sum, from) + to;
+  const Place place{member.received.sum + member.received.per_turn, ++last_served_};
+  if (member.waits()) {
+    auto node = order.line.extract(member.place);
+    node.key() = place;
+    order.line.insert(std::move(node));
+  }
+  member.place = place;
+}
+
+template <typename T>
+void FairLine<T>::charge(Member& member, Amount from, Amount to) {
+  charge(member, member.address->order, from, to);
+  charge(*member.address, order_, from, to);
+}
+
+template <typename T>
+void FairLine<T>::settle(Member& member, Amount expected, Amount cost) {
+  cost = std::min(cost, kMaxCost);
+  mean_.count(cost);
+  member.received.count(cost);
+  member.address->received.count(cost);
+  charge(member, expected, cost);
+}
+
+template <typename T>
+std::optional<typename FairLine<T>::Turn> FairLine<T>::take() {
+  Address* address = next_address();
+  if (address == nullptr) return std::nullopt;
+  Member& member = *address->order.line.begin()->second;
+  order_.floor = std::max(order_.floor, address->received.sum);
+  address->order.floor = std::max(address->order.floor, member.received.sum);
+  const Amount likely = member.received.per_turn != 0 ? member.received.per_turn : mean_.per_turn;
+  const Amount expected = std::max<Amount>(likely, 1);
+  Turn turn{std::move(member.things.front()), member.number, expected};
+  charge(member, 0, expected);
+  pop(member);
+  ++member.num_turns;
+  ++address->num_turns;
+  return turn;
+}
+
+template <typename T>
+void FairLine<T>::done(std::uint64_t client, Amount expected, Amount cost) {
+  const auto at = clients_.find(client);
+  if (at == clients_.end()) return;
+  Member& member = *at->second;
+  settle(member, expected, cost);
+  --member.num_turns;
+  --member.address->num_turns;
+  forget_if_over(member);
+}
+
+template <typename T>
+template <typename F>
+bool FairLine<T>::serve_next(F&& begins) {
+  std::vector<std::uint64_t> round;
+  for (const auto& [of_address, address] : order_.line) {
+    for (const auto& [of_member, member] : address->order.line) round.push_back(member->number);
+  }
+  for (const std::uint64_t number : round) {
+    const auto at = clients_.find(number);
+    if (at == clients_.end() || !at->second->waits()) continue;
+    const std::optional<Amount> cost = begins(number, at->second->things.front());
+    if (!cost) continue;
+    const auto again = clients_.find(number);
+    if (again == clients_.end()) return true;
+    Member& member = *again->second;
+    order_.floor = std::max(order_.floor, member.address->received.sum);
+    member.address->order.floor = std::max(member.address->order.floor, member.received.sum);
+    settle(member, 0, *cost);
+    if (member.waits()) pop(member);
+    forget_if_over(member);
+    return true;
+  }
+  return false;
+}
+
+template <typename T>
+template <typename F>
+std::vector<T> FairLine<T>::remove(std::uint64_t client, F&& is_wanted) {
+  std::vector<T> unwanted;
+  const auto at = clients_.find(client);
+  if (at == clients_.end()) return unwanted;
+  Member& member = *at->second;
+  member.is_removed = true;
+  if (member.waits()) {
+    std::deque<T> wanted;
+    for (T& thing : member.things) {
+      if (is_wanted(std::as_const(thing))) {
+        wanted.push_back(std::move(thing));
+      } else {
+        unwanted.push_back(std::move(thing));
+      }
+    }
+    if (wanted.empty()) leave(member);
+    member.things = std::move(wanted);
+    member.address->num_things -= unwanted.size();
+    size_ -= unwanted.size();
+  }
+  forget_if_over(member);
+  return unwanted;
+}
+
+template <typename T>
+void FairLine<T>::forget_if_over(Member& member) {
+  if (!member.is_removed || member.waits() || member.num_turns != 0) return;
+  Address& address = *member.address;
+  const std::uint64_t number = member.number;
+  clients_.erase(number);
+  if (--address.num_members != 0) return;
+  const std::string name = address.name;
+  addresses_.erase(name);
+}
+
+template <typename T>
+std::size_t FairLine<T>::size_of(std::string_view address) const {
+  const auto at = addresses_.find(std::string(address));
+  return at == addresses_.end() ? 0 : at->second->num_things;
+}
+
+template <typename T>
+std::size_t FairLine<T>::size_of_client(std::uint64_t client) const {
+  const auto at = clients_.find(client);
+  return at == clients_.end() ? 0 : at->second->things.size();
+}
+
+}  // namespace weft
