@@ -1,4 +1,4 @@
-# Sourced by ratios, rpc-ratios, instructions and trace-cost: listeners that end with the script, numbers of interleaved
+# Sourced by ratios, crc32c, rpc-ratios, instructions and trace-cost: listeners that end with the script, numbers of interleaved
 # rounds in $work/NAME, one a line, and the lines that show them. They set $script and $build first.
 weft=$build/apps/weft
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 #include <isa-l/crc.h>
 
@@ -9,9 +12,21 @@
 #include <immintrin.h>
 #endif
 
+#include "mpa/crc32c_mixed.h"
+
 namespace weft::mpa {
 
 namespace {
+
+// Shorter runs of octets are left to ISA-L.
+constexpr std::size_t kMinMixedLen = 448;
+
+bool choose_mixed() {
+  // Measurements of this code on a processor that has AVX-512 (bench/README.md).
+  if (const char* wanted = std::getenv("WEFT_CRC32C")) return wanted == std::string_view("mixed") && mixed_available();
+  return mixed_is_fastest();
+}
+const bool kMixed = choose_mixed();
 
 #ifdef __x86_64__
 const bool kHasAvx = __builtin_cpu_supports("avx") != 0;
@@ -31,6 +46,10 @@ void clean_registers() {}
 }  // namespace
 
 void Crc32c::update(ConstBytes octets) {
+  if (kMixed && octets.size() >= kMinMixedLen) {
+    state_ = mixed_update(state_, octets);
+    return;
+  }
   while (!octets.empty()) {
     const auto len = std::min<std::size_t>(octets.size(), INT_MAX);
     // ISA-L only reads, but takes a pointer to mutable octets.
@@ -38,6 +57,17 @@ void Crc32c::update(ConstBytes octets) {
     octets = octets.subspan(len);
   }
   clean_registers();
+}
+
+void Crc32c::copy(std::uint8_t* to, ConstBytes octets, Source source) {
+  if (octets.empty()) return;
+  if (kMixed && octets.size() >= kMinMixedLen) {
+    state_ = mixed_copy(state_, to, octets);
+    return;
+  }
+  std::memcpy(to, octets.data(), octets.size());
+  // To hash the source is faster than to read back octets that were just written.
+  update(source == Source::kStable ? octets : ConstBytes(to, octets.size()));
 }
 
 }  // namespace weft::mpa

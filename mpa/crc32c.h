@@ -11,6 +11,12 @@ namespace weft::mpa {
 class Crc32c {
  public:
   void update(ConstBytes octets);
+
+  // copy copies octets to `to` and updates the CRC with them. Others may write `changing` octets meanwhile, so it is
+  // the copy that counts. Precondition: `to` has room, and the two do not overlap.
+  enum class Source { kStable, kChanging };
+  void copy(std::uint8_t* to, ConstBytes octets, Source source);
+
   std::uint32_t value() const { return ~state_; }
 
  private:

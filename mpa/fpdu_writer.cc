@@ -96,35 +96,31 @@ bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payloa
   return true;
 }
 
-// Copies the whole FPDU into the arena. hash_copy: hash the copy, since the source may change meanwhile. Otherwise the
-// source is hashed: that is faster than reading back octets that were just written.
+// Copies the whole FPDU into the arena. changing: others may write the payload meanwhile.
 void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len,
-                            bool hash_copy) {
+                            bool changing) {
   const std::size_t len = fpdu_len(ulpdu_len);
   std::uint8_t* const begin = reserve(len);
-  std::uint8_t* at = put_ulpdu_length(begin, ulpdu_len);
-  at = put(at, ulpdu_header);
-  const std::uint8_t* const payload_begin = at;
-  for (const ConstBytes& octets : payload) at = put(at, octets);
-  const ConstBytes copied(payload_begin, at);
-  std::memset(at, 0, pad_len(ulpdu_len));  // MPA-4.1-03
-  const ConstBytes pad(at, pad_len(ulpdu_len));
-  at += pad.size();
-  std::uint32_t crc = 0;
-  if (crc_) {
-    // Small FPDUs are hashed with one call: the calls cost more than the octets.
-    static constexpr std::size_t kOneGoLen = 256;
-    if (hash_copy || len <= kOneGoLen) {
-      crc = crc32c({begin, at});
-    } else {
-      Crc32c pieces;
-      pieces.update({begin, payload_begin});
-      for (const ConstBytes& octets : payload) pieces.update(octets);
-      pieces.update(pad);
-      crc = pieces.value();
+  std::uint8_t* const payload_begin = put(put_ulpdu_length(begin, ulpdu_len), ulpdu_header);
+  std::uint8_t* const pad = begin + kUlpduLengthLen + ulpdu_len;
+  std::uint8_t* const crc_field = pad + pad_len(ulpdu_len);
+  std::memset(pad, 0, pad_len(ulpdu_len));  // MPA-4.1-03
+  // Small FPDUs are hashed with one call: the calls cost more than the octets.
+  static constexpr std::size_t kOneGoLen = 256;
+  std::uint8_t* at = payload_begin;
+  if (!crc_ || len <= kOneGoLen) {
+    for (const ConstBytes& octets : payload) at = put(at, octets);
+    put_crc(crc_field, crc_ ? crc32c({begin, crc_field}) : 0);
+  } else {
+    Crc32c crc;
+    crc.update({begin, payload_begin});
+    for (const ConstBytes& octets : payload) {
+      crc.copy(at, octets, changing ? Crc32c::Source::kChanging : Crc32c::Source::kStable);
+      at += octets.size();
     }
+    crc.update({pad, crc_field});
+    put_crc(crc_field, crc.value());
   }
-  put_crc(at, crc);
   commit(len);
 }
 

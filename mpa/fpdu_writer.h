@@ -62,7 +62,7 @@ class FpduWriter {
 
   std::uint8_t* reserve(std::size_t len);
   void commit(std::size_t len);
-  void add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len, bool hash_copy);
+  void add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len, bool changing);
   void add_marked(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len);
   void add_gathered(ConstBytes ulpdu_header, std::span<const ConstBytes> payload, std::size_t ulpdu_len);
   void keep_rest(std::size_t begin, std::size_t end);
