@@ -124,11 +124,6 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
 }
 
-std::string trace_fault(const std::string& path) {
-  if (path == "-") return "standard output has the results; a FIFO is one way to a reader (mkfifo), ./- is a file";
-  return empty_fault(path);
-}
-
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
@@ -162,13 +157,7 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       "the messages from which the credits of RPC-over-RDMA 2-wg07 count: sane: the received ones; literal: the sent "
       "ones, as section 4.2.1 of the draft prints it (default sane)");
   add_nudge(root, options);
-  root.add_option(
-          "--trace", options.trace_file,
-          "write the sent and received messages as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
-          "Read Response and 4608 of other frames; a file or a FIFO, not -: standard output has the results")
-      ->check(trace_fault)
-      ->type_name("FILE")
-      ->group(kGroup);
+  add_trace_options(root, options.trace);
   root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
   root.add_flag("--port-map", options.port_map,
                 "use the iWARP port mapper (UDP 3935): ask the server's host for the real port, as RNICs behind iwpmd "
@@ -251,6 +240,7 @@ void check_command_has_connections(const CLI::App& root) {
 
 void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   check_command_has_connections(root);
+  check_trace_options(options.trace);
   if (options.literal_credits &&
       std::ranges::find(options.protocols, rpcrdma::Protocol::k2Wg07) == options.protocols.end()) {
     throw CLI::ValidationError("--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");
@@ -269,8 +259,9 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   if (options.port_map) {
     throw CLI::ValidationError("--port-map does not apply to --backend ibv: the kernel uses iwpmd, if it runs");
   }
-  constexpr const char* kSoftOnly[] = {"--crc",  "--markers", "--mpa-rev", "--rtr",   "--placement",
-                                       "--peer", "--fpdu",    "--cc",      "--nudge", "--trace"};
+  constexpr const char* kSoftOnly[] = {
+      "--crc",  "--markers", "--mpa-rev", "--rtr",   "--placement",
+      "--peer", "--fpdu",    "--cc",      "--nudge", "--trace"};  // --trace-limit and its like need --trace
   for (const char* name : kSoftOnly) {
     if (root.get_option(name)->count() == 0) continue;
     throw CLI::ValidationError(std::string(name) +

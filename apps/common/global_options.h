@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/trace_options.h"
 #include "rpcrdma/policies.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -51,7 +52,7 @@ struct GlobalOptions {
   bool literal_credits = false;    // RPC-over-RDMA 2-wg07: rpcrdma::ClientConfig::literal_credits
   std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
-  std::string trace_file;  // a capture of the traffic; empty: none
+  TraceOptions trace;  // a capture of the traffic
   // How long `weft nfs` tries to connect again after the end of a connection; 0: not at all. Not on the command line.
   std::chrono::milliseconds reconnect_for{60000};
   // `weft nfs` reports a silent server after this time. Not on the command line.

@@ -169,7 +169,7 @@ TEST(GlobalOptions, WithWorkersTheCommandItselfBlocks) {
 }
 
 TEST(GlobalOptions, TheTraceIsAFileOfTheSoftRnic) {
-  EXPECT_EQ(parse({"go", "--trace", "x.pcapng"}).options.trace_file, "x.pcapng");
+  EXPECT_EQ(parse({"go", "--trace", "x.pcapng"}).options.trace.file, "x.pcapng");
   EXPECT_NE(parse({"go", "--backend", "ibv", "--trace", "x.pcapng"}).error, "");
 }
 

@@ -19,6 +19,7 @@ constexpr Words kWords[] = {
     {"SoftConfig::port_map.ask", "--port-map"},
     {"SoftConfig::ord", "--ord"},
     {"SoftConfig::ird", "--ird"},
+    {"TraceConfig::tagged_len", "--trace-snaplen"},
     {"ClientConfig::inline_threshold", "--inline"},
     {"ClientConfig::credits", "--credits"},
     {"ClientConfig::protocols", "--rpcrdma"},

@@ -109,9 +109,14 @@ absl::StatusOr<std::unique_ptr<verbs::Device>> open_device(const GlobalOptions& 
     return std::move(device.value());
   }
   verbs::SoftConfig config = soft_config(options, wish);
-  if (!options.trace_file.empty()) {
-    if (const absl::Status status = check_trace_target(options.trace_file, wish.files); !status.ok()) return status;
-    auto trace = verbs::open_trace({.path = options.trace_file, .log = program_log(), .in_words = in_options});
+  if (!options.trace.file.empty()) {
+    verbs::TraceConfig traced = trace_config(options.trace);
+    for (const std::string& path : verbs::trace_paths(traced)) {
+      if (const absl::Status status = check_trace_target(path, wish.files); !status.ok()) return status;
+    }
+    traced.log = program_log();
+    traced.in_words = in_options;
+    auto trace = verbs::open_trace(traced);
     if (!trace.ok()) return to_status(trace.error(), "cannot write the trace");
     config.trace = std::move(trace.value());
   }

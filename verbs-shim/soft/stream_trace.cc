@@ -75,6 +75,7 @@ StreamTrace::~StreamTrace() {
 
 template <typename Views>
 void StreamTrace::take(Way way, const Views& buffers, std::size_t n) {
+  if (!file_->is_open()) return;
   now_ = Clock::now();
   FrameCutter& cutter = way == Way::kOut ? out_ : in_;
   FrameCutter& other = way == Way::kOut ? in_ : out_;
@@ -152,7 +153,12 @@ void StreamTrace::write() {
   const std::uint32_t ack = (last_.flags & kAck) != 0 ? (is_out ? seq_in_ : seq_out_) : 0;
   const PacketHead head(is_out ? local_ : peer_, is_out ? peer_ : local_,
                         {.seq = seq, .ack = ack, .flags = last_.flags}, last_.kept, last_.len);
-  file_->put(head.octets(), last_.kept, head.octets().size() + last_.len, last_.time, last_.comment);
+  std::string_view comment = last_.comment;
+  if (last_.kept.size() < last_.len) {
+    comment = file_->cut_note();
+    if (!last_.comment.empty()) comment = last_.comment.insert(0, file_->cut_note() + "; ");
+  }
+  file_->put(head.octets(), last_.kept, head.octets().size() + last_.len, last_.time, comment);
   // SYN and FIN count as one octet each.
   seq += static_cast<std::uint32_t>(last_.len) + ((last_.flags & (kSyn | kFin)) != 0 ? 1 : 0);
   last_.kept.clear();

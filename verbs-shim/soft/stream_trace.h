@@ -18,7 +18,7 @@ namespace weft::verbs::soft {
 // StreamTrace writes the traffic of one Stream to a trace: TCP's handshake, a packet for each MPA frame, and the end of
 // the connection. The IP and TCP headers are made here, since the socket shows none. What the Stream says of itself
 // becomes a comment of the packet that came or left last: what was established, work requests that ended, why the
-// connection ends.
+// connection ends. A packet that was cut has a comment that says so.
 //
 // The last packet of a turn waits for its comments until the next packet, or end_turn.
 class StreamTrace final : public rdmap::Observer {

@@ -1,109 +1,33 @@
 #include "verbs-shim/soft/trace_file.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace weft::verbs::soft {
 
 namespace {
 
-using Octets = std::vector<std::uint8_t>;
-
-// Types of blocks and options (draft-ietf-opsawg-pcapng).
-constexpr std::uint32_t kSectionHeader = 0x0a0d0d0a, kInterface = 1, kStatistics = 5, kEnhancedPacket = 6;
-constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
-constexpr std::uint16_t kOptEnd = 0, kOptComment = 1, kOptInterfaceName = 2, kOptResolution = 9;
-constexpr std::uint16_t kOptReceived = 4, kOptDropped = 5;
-constexpr std::uint16_t kLinkRaw = 101;  // LINKTYPE_RAW: packets begin with an IP header
-constexpr std::uint8_t kNanoseconds = 9;
-
 constexpr std::chrono::milliseconds kWritePeriod{100};
-constexpr std::size_t kWriteAt = 256 << 10;  // octets that are worth a write before the period ends
-
-// Integers are in the byte order of the machine, which the section header tells.
-template <typename T>
-void put_number(Octets& out, T value) {
-  const std::size_t at = out.size();
-  out.resize(at + sizeof(T));
-  std::memcpy(out.data() + at, &value, sizeof(T));
-}
-
-void pad(Octets& out) {
-  out.resize((out.size() + 3) / 4 * 4);
-}
-
-void put_option(Octets& out, std::uint16_t code, ConstBytes value) {
-  put_number(out, code);
-  put_number(out, static_cast<std::uint16_t>(value.size()));
-  out.insert(out.end(), value.begin(), value.end());
-  pad(out);
-}
-
-void put_option(Octets& out, std::uint16_t code, std::uint64_t value) {
-  Octets octets;
-  put_number(octets, value);
-  put_option(out, code, ConstBytes(octets));
-}
-
-ConstBytes octets_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
-// Block writes the type and the two lengths around the octets that are added while it lives.
-class Block {
- public:
-  Block(Octets& out, std::uint32_t type) : out_(out), begin_(out.size()) {
-    put_number(out, type);
-    put_number(out, std::uint32_t{0});
-  }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() {
-    const auto len = static_cast<std::uint32_t>(out_.size() - begin_ + 4);
-    put_number(out_, len);
-    std::memcpy(out_.data() + begin_ + 4, &len, sizeof(len));
-  }
-
- private:
-  Octets& out_;
-  std::size_t begin_;
-};
-
-void put_time(Octets& out, std::chrono::nanoseconds time) {
-  const auto ns = static_cast<std::uint64_t>(time.count());
-  put_number(out, static_cast<std::uint32_t>(ns >> 32));
-  put_number(out, static_cast<std::uint32_t>(ns));
-}
+constexpr std::size_t kWriteAt = BlockQueue::kPiece;  // octets that are worth a write before the period ends
 
 }  // namespace
 
-int claim(int fd) {
-  struct stat file {};
-  if (::fstat(fd, &file) != 0) return errno;
-  if (!S_ISREG(file.st_mode)) return 0;
-  // A file system without locks has none to respect.
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return errno;
-  return ::ftruncate(fd, 0) == 0 ? 0 : errno;
-}
-
-TraceFile::TraceFile(const TraceConfig& config, Fd fd)
+TraceFile::TraceFile(const TraceConfig& config, TraceRing ring, Fd fd)
     : config_(config),
-      fd_(std::move(fd)),
+      cut_note_(config.in_words ? config.in_words(kTraceCutNote) : kTraceCutNote),
       since_epoch_(std::chrono::system_clock::now().time_since_epoch() -
-                   std::chrono::steady_clock::now().time_since_epoch()) {
+                   std::chrono::steady_clock::now().time_since_epoch()),
+      ring_(std::move(ring)),
+      fd_(std::move(fd)) {
   // The head of the file is written at once: a program that is killed soon leaves a capture that can be read.
-  begin_file();
-  failed_ = !write_out(waiting_);
-  waiting_.clear();
+  failed_ = !begin_file();
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -120,7 +44,6 @@ TraceFile::~TraceFile() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    if (!failed_) end_file();
     ending_ = true;
   }
   more_.notify_one();
@@ -132,64 +55,28 @@ TraceFile::~TraceFile() {
 }
 
 void TraceFile::warn(const std::string& what) const {
-  if (config_.log.wants(LogLevel::kWarn)) config_.log.sink(LogLevel::kWarn, "trace " + config_.path + ": " + what);
+  if (config_.log.wants(LogLevel::kWarn)) config_.log.sink(LogLevel::kWarn, "trace " + ring_.path() + ": " + what);
 }
 
 Trace::Counters TraceFile::counters() const {
   const std::lock_guard lock(mutex_);
-  return {.packets = num_packets_, .dropped = num_dropped_, .failed = failed_};
-}
-
-void TraceFile::begin_file() {
-  {
-    Block block(waiting_, kSectionHeader);
-    put_number(waiting_, kByteOrder);
-    put_number(waiting_, std::uint16_t{1});  // version 1.0
-    put_number(waiting_, std::uint16_t{0});
-    put_number(waiting_, ~std::uint64_t{0});  // the section's length is not known
-  }
-  Block block(waiting_, kInterface);
-  put_number(waiting_, kLinkRaw);
-  put_number(waiting_, std::uint16_t{0});
-  put_number(waiting_, std::uint32_t{0});  // no limit of a packet's length
-  put_option(waiting_, kOptInterfaceName, octets_of("weft"));
-  put_option(waiting_, kOptResolution, ConstBytes(&kNanoseconds, 1));
-  put_option(waiting_, kOptEnd, ConstBytes());
-}
-
-void TraceFile::end_file() {
-  Block block(waiting_, kStatistics);
-  put_number(waiting_, std::uint32_t{0});
-  put_time(waiting_, since_epoch_ + std::chrono::steady_clock::now().time_since_epoch());
-  put_option(waiting_, kOptReceived, num_packets_ + num_dropped_);
-  put_option(waiting_, kOptDropped, num_dropped_);
-  put_option(waiting_, kOptEnd, ConstBytes());
+  return {.packets = num_packets_, .dropped = num_dropped_, .failed = failed_, .full = !is_open()};
 }
 
 void TraceFile::put(ConstBytes head, ConstBytes payload, std::size_t wire_len, TimePoint time,
                     std::string_view comment) {
+  const PacketBlock block{head, payload, wire_len, since_epoch_ + time.time_since_epoch(), comment};
+  const std::size_t len = block.len();
   const std::lock_guard lock(mutex_);
-  const std::size_t len = head.size() + payload.size();
-  if (failed_ || waiting_.size() + len + comment.size() > config_.max_buffered) {
+  if (!is_open()) return;
+  const std::size_t before = waiting_.len();
+  if (failed_ || before + being_written_ + len > config_.max_buffered) {
     ++num_dropped_;
     return;
   }
   ++num_packets_;
-  {
-    Block block(waiting_, kEnhancedPacket);
-    put_number(waiting_, std::uint32_t{0});
-    put_time(waiting_, since_epoch_ + time.time_since_epoch());
-    put_number(waiting_, static_cast<std::uint32_t>(len));
-    put_number(waiting_, static_cast<std::uint32_t>(wire_len));
-    waiting_.insert(waiting_.end(), head.begin(), head.end());
-    waiting_.insert(waiting_.end(), payload.begin(), payload.end());
-    pad(waiting_);
-    if (!comment.empty()) {
-      put_option(waiting_, kOptComment, octets_of(comment));
-      put_option(waiting_, kOptEnd, ConstBytes());
-    }
-  }
-  if (waiting_.size() >= kWriteAt) more_.notify_one();
+  block.emit(waiting_.add(len));
+  if (before < kWriteAt && waiting_.len() >= kWriteAt) more_.notify_one();
 }
 
 // Whether the file, which is a pipe, takes more octets.
@@ -205,6 +92,7 @@ bool TraceFile::wait_for_room() {
 }
 
 bool TraceFile::write_out(ConstBytes octets) {
+  file_len_ += octets.size();
   while (!octets.empty()) {
     const ssize_t n = ::write(fd_.get(), octets.data(), octets.size());
     if (n < 0 && errno == EINTR) continue;
@@ -222,21 +110,88 @@ bool TraceFile::write_out(ConstBytes octets) {
   return true;
 }
 
+bool TraceFile::begin_file() {
+  file_len_ = num_in_file_ = 0;
+  std::string comment;
+  if (ring_.num_files() > 1) {
+    comment = "file " + std::to_string(ring_.num_opened()) + " of this trace, in a ring of " +
+              std::to_string(ring_.num_files());
+  }
+  return write_out(section_head(comment));
+}
+
+bool TraceFile::end_file() {
+  std::uint64_t dropped = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped = num_dropped_;
+  }
+  const Drops drops{num_in_file_, dropped - std::exchange(num_dropped_before_, dropped)};
+  return write_out(statistics(drops, since_epoch_ + std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+bool TraceFile::next_file() {
+  if (!end_file()) return false;
+  if (ring_.num_files() == 1) {
+    full_ = true;
+    warn("it has its " + std::to_string(config_.max_file) + " bytes; the traffic from here on is not in it");
+    return false;
+  }
+  auto next = ring_.open_next();
+  if (!next.ok()) {
+    warn("the ring ends here: " + next.error().message);
+    return false;
+  }
+  fd_ = std::move(next.value());
+  return begin_file();
+}
+
+// Room for so many octets, and for the statistics behind them.
+bool TraceFile::has_room(std::size_t len) const {
+  return config_.max_file == 0 || file_len_ + len + kStatisticsLen <= config_.max_file;
+}
+
+// A file ends with the last block that fits.
+bool TraceFile::write_piece(const BlockQueue::Piece& piece) {
+  ConstBytes blocks = piece.octets();
+  if (has_room(blocks.size())) {
+    num_in_file_ += piece.num_blocks;
+    return write_out(blocks);
+  }
+  while (!blocks.empty()) {
+    std::size_t len = 0;
+    while (len < blocks.size() && has_room(len + block_len(blocks.subspan(len)))) {
+      len += block_len(blocks.subspan(len));
+      ++num_in_file_;
+    }
+    if (!write_out(blocks.first(len))) return false;
+    blocks = blocks.subspan(len);
+    if (!blocks.empty() && !next_file()) return false;
+  }
+  return true;
+}
+
 void TraceFile::write_all() {
-  Octets writing;
   std::unique_lock lock(mutex_);
   while (true) {
-    more_.wait_for(lock, kWritePeriod, [this] { return ending_ || waiting_.size() >= kWriteAt; });
+    more_.wait_for(lock, kWritePeriod, [this] { return ending_ || waiting_.len() >= kWriteAt; });
     const bool is_last = ending_;
-    writing.swap(waiting_);
-    lock.unlock();
-    const bool done = write_out(writing);
-    lock.lock();
+    bool done = !failed_ && is_open();
+    being_written_ = waiting_.len();
+    for (auto& piece : waiting_.take()) {
+      lock.unlock();
+      done = done && write_piece(piece);
+      lock.lock();
+      being_written_ -= piece.len;
+      waiting_.give_back(std::move(piece));
+    }
     // Behind a part of a block nothing could be read.
-    failed_ = failed_ || !done;
-    writing.clear();
-    if (failed_) waiting_.clear();
-    if (is_last) return;
+    failed_ = failed_ || (!done && is_open());
+    if (!done) waiting_.clear();
+    if (!is_last) continue;
+    lock.unlock();
+    if (done) (void)end_file();
+    return;
   }
 }
 
@@ -244,19 +199,23 @@ void TraceFile::write_all() {
 
 namespace weft::verbs {
 
+std::vector<std::string> trace_paths(const TraceConfig& config) {
+  return soft::ring_paths(config.path, config.num_files);
+}
+
 Result<std::shared_ptr<Trace>> open_trace(const TraceConfig& config) {
-  // O_NONBLOCK matters for FIFOs alone: neither their open nor their writes may wait for a reader.
-  Fd fd(::open(config.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
-  if (!fd) {
-    const int err = errno;
-    const char* why = err == ENXIO ? "no program reads from this FIFO; start the reader first" : std::strerror(err);
-    return Error{err, config.path + ": " + why};
+  const bool is_ring = config.num_files != 0;
+  if (config.max_file != 0 && config.max_file < TraceConfig::kMinFile) {
+    return Error{EINVAL, config.path + ": a limit below " + std::to_string(TraceConfig::kMinFile) + " bytes"};
   }
-  if (const int err = soft::claim(fd.get()); err != 0) {
-    return Error{
-        err, config.path + ": " + (err == EWOULDBLOCK ? "another trace is being written to it" : std::strerror(err))};
+  if (is_ring && (config.max_file == 0 || config.num_files < 2 || config.num_files > TraceConfig::kMaxFiles)) {
+    return Error{EINVAL, config.path + ": a ring has 2 to " + std::to_string(TraceConfig::kMaxFiles) +
+                             " files, and a limit for each"};
   }
-  auto trace = std::make_shared<soft::TraceFile>(config, std::move(fd));
+  soft::TraceRing ring(config.path, config.num_files);
+  auto fd = ring.open_first();
+  if (!fd.ok()) return fd.error();
+  auto trace = std::make_shared<soft::TraceFile>(config, std::move(ring), std::move(fd.value()));
   if (!trace->has_thread()) return Error{EAGAIN, "no thread for the trace"};
   return std::shared_ptr<Trace>(std::move(trace));
 }

@@ -370,6 +370,26 @@ TEST_F(CommentTest, ALongCommentIsCut) {
   EXPECT_THAT(all[1], EndsWith("; and more"));
 }
 
+// Wireshark shows what is joined from cut packets as malformed. The packet says why, in the words of the program.
+TEST_F(CommentTest, ACutPacketSaysSo) {
+  trace.reset();
+  file.reset();
+  ::unlink(path.c_str());
+  path = "/tmp/weft-trace-XXXXXX";
+  file = open({.tagged_len = 100, .other_len = 300, .in_words = [](std::string_view advice) {
+                 return "<" + std::string(advice) + ">";
+               }});
+  trace.emplace(file, address(AF_INET, 1, 40000), address(AF_INET, 2, 20049), true);
+  start();
+  const std::string note = "<" + std::string(kTraceCutNote) + ">";
+  sends(framer.frame(ulpdu(94, true)));
+  sends(framer.frame(ulpdu(95, true)));
+  ends(rdmap::WorkOp::kRdmaWrite, 8);
+  sends(framer.frame(ulpdu(294, false)));
+  sends(framer.frame(ulpdu(295, false)));
+  EXPECT_THAT(comments(), ElementsAre("", "", "", note + "; RDMA Write 0x8 ended: success", "", note, ""));
+}
+
 // A reader of a pipe sees each packet when its turn is over.
 TEST_F(CommentTest, NoPacketWaitsLongerThanItsTurn) {
   sends(startup(false));
