@@ -10,9 +10,12 @@ void Samples::add(std::uint64_t ns) {
   min_ = std::min(min_, ns);
   if (kept_.size() < most_) {
     kept_.push_back(ns);
-  } else if (const std::uint64_t at = random_() % num_; at < most_) {
-    kept_[at] = ns;
+    return;
   }
+  // The high bits of this generator are the good ones, and a double holds 53 of them.
+  const auto at =
+      static_cast<std::uint64_t>(static_cast<double>(random_() >> 11) * 0x1p-53 * static_cast<double>(num_));
+  if (at < most_) kept_[at] = ns;
 }
 
 std::uint64_t Samples::quantile(double q) {

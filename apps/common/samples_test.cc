@@ -32,5 +32,13 @@ TEST(Samples, AreKeptUpToANumberAndStandForAll) {
   EXPECT_NEAR(static_cast<double>(samples.quantile(0.99)), 0.99 * kNum, 0.005 * kNum);
 }
 
+TEST(Samples, TakeMemoryAsTheyAreKept) {
+  Samples few(10000, Samples::Room::kAsNeeded);
+  few.add(1);
+  EXPECT_LT(few.room(), 100u);
+  EXPECT_LT(sizeof(few), 100u);
+  EXPECT_EQ(Samples(10000).room(), 10000u);
+}
+
 }  // namespace
 }  // namespace weft::apps

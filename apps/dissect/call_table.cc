@@ -25,7 +25,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   if (old != calls_.end()) forget(old);
   const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
-  Call& call = calls_[xid];
+  Call& call = new_call(xid);
   call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
   num_repeated_ += is_repeated ? 1 : 0;
   count();
@@ -38,6 +38,13 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     segments_.emplace(std::tuple(handle, segment.offset, xid), segment);
   });
   return call;
+}
+
+// A connection has few Calls open at once: the memory of the last one that ended serves the next one.
+CallTable::Call& CallTable::new_call(std::uint32_t xid) {
+  if (spare_.empty()) return calls_[xid];
+  spare_.key() = xid;
+  return calls_.insert(std::move(spare_)).position->second;
 }
 
 // The Replies to all Calls with this XID may still come.
@@ -111,7 +118,8 @@ void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
     segments_.erase(found);
   });
   num_repeated_ -= call->second.is_repeated ? 1 : 0;
-  calls_.erase(call);
+  spare_ = calls_.extract(call);
+  spare_.mapped() = {};
   count();
 }
 

@@ -128,6 +128,7 @@ class CallTable {
     bool is_repeated = false;  // Call::is_repeated
   };
 
+  Call& new_call(std::uint32_t xid);
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
   void note_past(Past past);
@@ -142,7 +143,8 @@ class CallTable {
   void note_run(Segment& segment, Run run);
   void note_run_ahead(Segment& segment, Run run);
 
-  std::unordered_map<std::uint32_t, Call> calls_;  // by XID
+  std::unordered_map<std::uint32_t, Call> calls_;             // by XID
+  std::unordered_map<std::uint32_t, Call>::node_type spare_;  // of a Call that has ended
   // By handle, offset and XID: several Calls can offer the same memory.
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
   std::unordered_map<const Segment*, Runs> ahead_;  // behind a hole; by offsets in the segment

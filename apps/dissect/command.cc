@@ -96,6 +96,14 @@ std::string Reading::tell(const std::string& file) const {
     warn(fmt::format("{}: the capture says that {} dropped, so bytes are missing", file,
                      end.dropped_packets == 1 ? "1 packet was" : fmt::format("{} packets were", end.dropped_packets)));
   }
+  if (end.given_up != 0) {
+    warn(
+        fmt::format("{}: {} given up: more than {} were open at once. What follows of them counts as new connections. "
+                    "Try: fewer of "
+                    "them (tcpdump -r FILE -w PART port N)",
+                    file, counted(end.given_up, "iWARP connection") + (end.given_up == 1 ? " was" : " were"),
+                    Dissector::kMaxConnections));
+  }
   if (end.unread_packets != 0 && end.unread_packets != end.packets) {
     warn(fmt::format("{}: {} of link type {} cannot be read", file, counted(end.unread_packets, "packet"),
                      unread_link_type));
@@ -117,6 +125,7 @@ int dissect_all(const DissectOptions& options, Listener& listener) {
   reading.read(*capture, dissector, signals, stdout);
   dissector.finish();
   reading.end.connections = dissector.num_connections();
+  reading.end.given_up = dissector.num_given_up();
   listener.on_capture_end(reading.end);
   const std::string error = reading.tell(options.file);
   return error.empty() ? kExitDone : fail(error);
@@ -148,6 +157,7 @@ int write_page(const DissectOptions& options) {
   if (signals.requested() && options.file != "-") return kExitFailed;
   dissector.finish();
   reading.end.connections = dissector.num_connections();
+  reading.end.given_up = dissector.num_given_up();
   page.finish(reading.end.error);
   const absl::Status written = file->commit();
   if (!written.ok()) return fail(written);

@@ -3,19 +3,38 @@
 #include <cstdlib>
 #include <utility>
 
+#include "apps/common/option_words.h"
 #include "apps/common/printable.h"
 #include "apps/dissect/finding_places.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/mpa_layer.h"
 #include "apps/dissect/startup_rules.h"
+#include "verbs-shim/soft/trace.h"
 
 namespace weft::apps::dissect {
+
+namespace {
+
+// A trace of ours has a note in the comment of each packet that it cut. The frame says the same.
+std::string_view without_cut_note(std::string_view text) {
+  static const std::string notes[] = {in_options(verbs::kTraceCutNote), verbs::kTraceCutNote};
+  for (const std::string& note : notes) {
+    if (!text.starts_with(note)) continue;
+    text.remove_prefix(note.size());
+    if (text.starts_with("; ")) text.remove_prefix(2);
+    break;
+  }
+  return text;
+}
+
+}  // namespace
 
 ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held,
                                      const TcpSegment& first)
     : options_(options),
       listener_(listener),
       numbers_(numbers),
+      frame_(held.frame),
       ends_{first.src, first.dst},
       client_(first.syn && first.has_ack ? 1 : 0),
       rpc_(options, held.messages, held.entries),
@@ -143,7 +162,9 @@ void ConnectionDecoder::tell_end(const End& end) {
 // Before its first frame, nothing shows that a connection is iWARP.
 void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
   if (id_ == 0) return;
-  for (const std::string_view text : segment.comments) {
+  for (const std::string_view whole : segment.comments) {
+    const std::string_view text = without_cut_note(whole);
+    if (text.empty() && !whole.empty()) continue;
     const bool is_cut = text.size() > Comment::kMaxText;
     listener_.on_comment({.connection = id_,
                           .arrival = {segment.packet, segment.time},

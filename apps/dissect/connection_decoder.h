@@ -27,6 +27,7 @@ struct Numbers {
 
 // Held: the memory that all connections hold together.
 struct Held {
+  Frame frame;  // the one under way: its vectors keep their memory
   HeldOctets segments;
   HeldMessages messages;
   HeldEntries entries;
@@ -121,6 +122,7 @@ class ConnectionDecoder {
   const Options& options_;
   Listener& listener_;
   Numbers& numbers_;
+  Frame& frame_;
   std::array<IpEndpoint, 2> ends_;
   int client_ = 0;
   std::uint32_t id_ = 0;  // 0: nothing was told yet
@@ -136,7 +138,6 @@ class ConnectionDecoder {
   RdmapDecoder rdmap_;
   FaultLog faults_;
   Direction first_, second_;
-  Frame frame_;  // the frame under way: its vectors keep their memory
 };
 
 }  // namespace weft::apps::dissect

@@ -7,7 +7,8 @@
 
 namespace weft::apps::dissect {
 
-Dissector::Dissector(const Options& options, Listener& listener) : options_(options), listener_(listener) {}
+Dissector::Dissector(const Options& options, Listener& listener, std::size_t max_connections)
+    : options_(options), listener_(listener), max_connections_(max_connections) {}
 Dissector::~Dissector() = default;
 
 void Dissector::on_segment(const TcpSegment& segment) {
@@ -24,7 +25,7 @@ void Dissector::on_segment(const TcpSegment& segment) {
     found = connections_.end();
   }
   if (found == connections_.end()) {
-    if (connections_.size() >= kMaxConnections) drop_oldest();
+    if (connections_.size() >= max_connections_) drop_oldest();
     found =
         connections_.emplace(key, std::make_unique<ConnectionDecoder>(options_, listener_, numbers_, held_, segment))
             .first;
@@ -57,6 +58,7 @@ void Dissector::drop_oldest() {
   const Timestamp oldest_kept = *middle;
   std::erase_if(connections_, [&](auto& entry) {
     if (entry.second->last() > oldest_kept) return false;
+    num_given_up_ += entry.second->id() != 0 && !entry.second->has_ended() ? 1 : 0;
     entry.second->finish();
     return true;
   });

@@ -20,8 +20,8 @@ class Dissector {
   static constexpr std::size_t kMaxConnections = 65536;
   static constexpr std::size_t kMaxEnded = 256;
 
-  // listener outlives the Dissector.
-  Dissector(const Options& options, Listener& listener);
+  // listener outlives the Dissector. max_connections: for tests.
+  Dissector(const Options& options, Listener& listener, std::size_t max_connections = kMaxConnections);
   Dissector(const Dissector&) = delete;
   Dissector& operator=(const Dissector&) = delete;
   ~Dissector();
@@ -32,6 +32,8 @@ class Dissector {
 
   // iWARP connections so far.
   std::uint32_t num_connections() const { return numbers_.connections; }
+  // Those of them that were given up, since more than kMaxConnections were open at once.
+  std::uint64_t num_given_up() const { return num_given_up_; }
 
  private:
   // The two ends, the lesser one first.
@@ -42,8 +44,10 @@ class Dissector {
 
   Options options_;
   Listener& listener_;
+  const std::size_t max_connections_;
   Held held_;
   Numbers numbers_;
+  std::uint64_t num_given_up_ = 0;
   std::map<Key, std::unique_ptr<ConnectionDecoder>> connections_;
   std::deque<Key> ended_;  // the oldest first
   // The connection of the last segment: the next one is likely of it, too. Null: none.

@@ -205,8 +205,10 @@ TEST_F(DissectorTest, JoinsACallWithItsReplyAndItsRdmaOperations) {
   reply.xid = 0x77;
   reply.credit = 8;
   reply.lists.write_list = {{{.handle = 0xabc, .length = 100, .offset = 0x5000}}};
+  // Status, no attributes, count, eof, and the length of the data that the chunk has.
+  const Octets results = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 1, 0, 0, 0, 100};
   wire.send(Wire::kServer,
-            wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, message(reply, rpc_reply(0x77, {0, 0, 0, 0})))));
+            wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, message(reply, rpc_reply(0x77, results)))));
   dissector.finish();
   EXPECT_THAT(told.lines, Contains(HasSubstr("RDMA_MSG, XID 0x00000077, 32 credits, Write chunk 65536 bytes in 1")));
   EXPECT_THAT(told.lines, Contains(::testing::MatchesRegex("> CALL NFSv3 READ fh [0-9a-f]+ offset 4096 count 65536")));
@@ -376,6 +378,28 @@ TEST(StartupKey, EachOctetCounts) {
           << (is_reply ? "Reply, octet " : "Request, octet ") << at;
     }
   }
+}
+
+// Where more connections are open than are followed, those that are given up are counted.
+TEST(Dissector, ConnectionsThatAreGivenUpAreCounted) {
+  Told told;
+  Dissector dissector({}, told, 4);
+  std::uint16_t port = 40000;
+  for (int i = 0; i < 10; ++i) {
+    ++port;
+    Wire wire([&](const TcpSegment& segment) {
+      TcpSegment other = segment;
+      (segment.src.port == 40000 ? other.src : other.dst).port = port;
+      other.time += std::chrono::seconds(i);
+      dissector.on_segment(other);
+    });
+    wire.open();
+  }
+  EXPECT_EQ(dissector.num_connections(), 10u);
+  EXPECT_EQ(dissector.num_given_up(), told.counters.size());
+  EXPECT_GE(dissector.num_given_up(), 6u);
+  dissector.finish();
+  EXPECT_EQ(told.counters.size(), 10u);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct Field {
   std::uint32_t at = 0;
   std::uint32_t len = 0;
   Source source = Source::kWire;
+  std::optional<std::uint64_t> number = {};  // the one that value begins with, if it is a number
 };
 
 enum class LayerKind : std::uint8_t { kTcp, kMpa, kDdp, kRdmap, kRpcRdma, kRpc };
@@ -123,6 +124,7 @@ struct RpcFact {
   std::string procedure = {};             // empty: unknown
   std::optional<Timestamp> latency = {};  // of a Reply whose Call is in the capture
   bool failed = false;                    // a Reply that is not SUCCESS, or whose status is not 0
+  bool truncated = false;                 // a Reply without failure whose results end too early
 };
 
 // Facts: what counts, besides words.
@@ -217,6 +219,7 @@ struct CaptureEnd {
   std::uint64_t unread_packets = 0;   // of link layers that are not known
   std::uint64_t fragments = 0;        // TCP segments whose further IP fragments are not read
   std::uint64_t dropped_packets = 0;  // as the capture says itself
+  std::uint64_t given_up = 0;         // of the connections: more were open than are followed at once
   std::string error = {};             // why not all of it was read; empty: all was
 };
 

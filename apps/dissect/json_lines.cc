@@ -70,6 +70,7 @@ void add_facts(const Facts& facts, Json& object) {
   object["rpc"] = facts.rpc->is_reply ? "reply" : "call";
   object["procedure"] = facts.rpc->procedure;
   if (facts.rpc->is_reply) object["failed"] = facts.rpc->failed;
+  if (facts.rpc->truncated) object["truncated"] = true;
   if (facts.rpc->latency) object["latency_ns"] = facts.rpc->latency->count();
 }
 
@@ -86,6 +87,21 @@ Json violation_of(const Frame& frame, const Finding& finding) {
                  {"hex", hex(octets.first(std::min(octets.size(), JsonLines::kMaxFindingHex)))}};
   if (finding.is_blame) object["told_by"] = side_str(frame.from);
   if (finding.confirms) object["confirms_frame"] = finding.confirms->frame;
+  return object;
+}
+
+// The value is a number where it is one; its text says more if it differs.
+Json object_of(const Field& field) {
+  Json object = {{"name", field.name}};
+  if (field.number) {
+    object["value"] = *field.number;
+    if (std::to_string(*field.number) != field.value) object["text"] = field.value;
+  } else {
+    object["value"] = field.value;
+  }
+  object["source"] = source_str(field.source);
+  object["offset"] = field.at;
+  object["octets"] = field.len;
   return object;
 }
 
@@ -167,11 +183,7 @@ void JsonLines::put_layers(const Frame& frame) {
     for (const Field& field : layer.fields) {
       if (num_fields++ >= kMaxFields) continue;
       put(&field == layer.fields.data() ? "" : ",");
-      put(dump({{"name", field.name},
-                {"value", field.value},
-                {"source", source_str(field.source)},
-                {"offset", field.at},
-                {"octets", field.len}}));
+      put(dump(object_of(field)));
     }
     put("]}");
   }
@@ -236,6 +248,7 @@ void JsonLines::on_capture_end(const CaptureEnd& end) {
                  {"tcp_segments", end.tcp_segments},
                  {"ip_fragments", end.fragments},
                  {"connections", num_connections_},
+                 {"given_up_connections", end.given_up},
                  {"frames", num_frames_},
                  {"violations", num_violations_}};
   if (!end.error.empty()) totals["error"] = end.error;

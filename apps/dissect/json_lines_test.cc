@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "apps/common/option_words.h"
 #include "apps/dissect/testing/printed.h"
 #include "apps/dissect/testing/rpc.h"
+#include "verbs-shim/soft/trace.h"
 
 namespace weft::apps::dissect {
 namespace {
@@ -186,11 +189,44 @@ TEST(JsonLinesTest, TheLastLineHasTheTotals) {
                                           {"tcp_segments", 9},
                                           {"ip_fragments", 1},
                                           {"connections", 1},
+                                          {"given_up_connections", 0},
                                           {"frames", 3},
                                           {"violations", 1},
                                           {"error", "truncated"}}));
   Lines whole;
   EXPECT_FALSE(whole.end("capture_end").at(0)["capture_end"].contains("error"));
+}
+
+// A number of the protocol is one in JSON, with its words beside it where it has some. A name of digits is text.
+TEST(JsonLinesTest, NumbersAreNumbers) {
+  Lines lines;
+  Octets args;
+  rpcrdma::xdr::XdrWriter out(args);
+  out.opaque(Octets{'f', 'i', 'l', 'e'});
+  out.opaque(Octets{'1', '2', '3'});
+  rpcrdma::v1::Header header;
+  header.xid = 0x12345678;
+  header.credit = 32;
+  constexpr std::uint32_t kLookup = 3;
+  lines.send(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, message(header, rpc_call(0x12345678, kLookup, args))));
+  const auto frames = lines.end("frame");
+  ASSERT_THAT(frames, SizeIs(3));
+  std::map<std::string, json> fields;
+  for (const json& layer : frames[2]["layers"]) {
+    for (const json& field : layer["fields"]) fields[field["name"]] = field;
+  }
+  EXPECT_EQ(fields["rdma_xid"]["value"], 0x12345678);
+  EXPECT_EQ(fields["rdma_xid"]["text"], "0x12345678");
+  EXPECT_EQ(fields["rdma_credit"]["value"], 32);
+  EXPECT_FALSE(fields["rdma_credit"].contains("text"));
+  EXPECT_EQ(fields["msg_type"]["value"], 0);
+  EXPECT_EQ(fields["msg_type"]["text"], "0 (CALL)");
+  EXPECT_EQ(fields["T (tagged)"]["value"], 0);
+  EXPECT_EQ(fields["arguments"]["value"], args.size());
+  EXPECT_EQ(fields["arguments"]["text"], fmt::format("{} bytes", args.size()));
+  EXPECT_EQ(fields["credential flavor"]["value"], 0);
+  EXPECT_EQ(fields["name"]["value"], "123");
+  EXPECT_EQ(fields["CRC"]["value"], "good");
 }
 
 // A hostile message can have more fields than a reader wants.
@@ -253,6 +289,20 @@ TEST(JsonLinesTest, CommentsOfPacketsAreObjects) {
   EXPECT_EQ(told[0]["connection"], 1);
   EXPECT_EQ(told[0]["from"], "client");
   EXPECT_EQ(told[1]["comment"], "and more");
+}
+
+// The frame says itself that it was cut.
+TEST(JsonLinesTest, TheNoteOfATraceAboutACutIsNoComment) {
+  Lines lines;
+  const Octets fpdu = lines.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(8)));
+  TcpSegment segment = lines.wire.segment(Wire::kClient, fpdu);
+  const std::string note = in_options(verbs::kTraceCutNote), both = note + "; Send 0x1 ended: success";
+  const std::string_view comments[] = {note, both};
+  segment.comments = comments;
+  lines.wire.on_segment(segment);
+  const auto told = lines.end("comment");
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0]["comment"], "Send 0x1 ended: success");
 }
 
 }  // namespace

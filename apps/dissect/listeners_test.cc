@@ -162,6 +162,34 @@ TEST(SummaryTest, ProceduresAreBounded) {
   EXPECT_THAT(text, ::testing::HasSubstr("other procedures"));
 }
 
+// What all connections hold together is bounded, and comes back when they end.
+TEST(SummaryTest, LinesAndProceduresOfAllConnectionsAreBounded) {
+  Printed printed;
+  Summary summary(printed.file(), {.latencies = 10000, .procedures = 3, .text = 5000});
+  Frame frame;
+  frame.facts.is_startup = true;
+  frame.facts.rpc = {.procedure = "NFSv3 READ"};
+  frame.layers.add(LayerKind::kMpa).line = std::string(100000, 'x');
+  constexpr std::uint32_t kNum = 20;
+  const auto count = [&](const std::string& what) {
+    const std::string text = printed.text();
+    std::size_t num = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++num;
+    return num;
+  };
+  for (const std::size_t round : {1u, 2u}) {
+    for (frame.connection = 1; frame.connection <= kNum; ++frame.connection) {
+      summary.on_connection({.id = frame.connection});
+      summary.on_frame(frame);
+    }
+    for (std::uint32_t i = 1; i <= kNum; ++i) summary.on_connection_end(i, {});
+    // Nine lines of 515 octets have room.
+    EXPECT_EQ(count("1 line left out"), round * (kNum - 9));
+    EXPECT_EQ(count("NFSv3 READ "), round * 3);
+    EXPECT_EQ(count("other procedures "), round * (kNum - 3));
+  }
+}
+
 TEST(DurationTest, RoundsToTwoDecimals) {
   EXPECT_EQ(duration_str(Timestamp(0)), "0 ns");
   EXPECT_EQ(duration_str(Timestamp(999)), "999 ns");
@@ -172,6 +200,15 @@ TEST(DurationTest, RoundsToTwoDecimals) {
   EXPECT_EQ(duration_str(std::chrono::milliseconds(-1500)), "-1.50 s");
   EXPECT_EQ(duration_str(Timestamp(-999)), "-999 ns");
   EXPECT_EQ(duration_str(Timestamp::min()), "-9223372036.85 s");
+}
+
+TEST(AppendTest, WritesWhatFmtWrites) {
+  std::string text;
+  append(text, FMT_COMPILE("{}|{:#x}|{:08x}|{:#010x}|{}|{}"), std::uint8_t{7}, 0xabcu, 0xabcu, 0xabcu, -3,
+         std::string_view());
+  EXPECT_EQ(text, fmt::format("{}|{:#x}|{:08x}|{:#010x}|{}|{}", std::uint8_t{7}, 0xabcu, 0xabcu, 0xabcu, -3, ""));
+  append(text, FMT_COMPILE("plain"));
+  EXPECT_TRUE(text.ends_with("|plain"));
 }
 
 TEST(AppendTest, HasRoomForTheLongestValues) {

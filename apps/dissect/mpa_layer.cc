@@ -39,10 +39,14 @@ void tell_enhanced_words(const mpa::EnhancedWords& words, LayerWriter& layer) {
   if (words.a) layer.line(FMT_COMPILE(", peer-to-peer, RTR {}"), rtr_kinds(words));
   layer.field("A (peer-to-peer)", mpa::kStartupHeaderLen, 1, "{}", int{words.a});
   layer.field("B (RTR by Send)", mpa::kStartupHeaderLen, 1, "{}", int{words.b});
-  layer.field("IRD", mpa::kStartupHeaderLen, 2, "{}", count(words.ird));
+  const auto tell_count = [&](std::string_view name, std::size_t at, std::uint16_t value) {
+    if (value == mpa::EnhancedWords::kManual) return layer.field(name, at, 2, "manual");
+    layer.field(name, at, 2, "{}", value);
+  };
+  tell_count("IRD", mpa::kStartupHeaderLen, words.ird);
   layer.field("C (RTR by RDMA Write)", mpa::kStartupHeaderLen + 2, 1, "{}", int{words.c});
   layer.field("D (RTR by RDMA Read)", mpa::kStartupHeaderLen + 2, 1, "{}", int{words.d});
-  layer.field("ORD", mpa::kStartupHeaderLen + 2, 2, "{}", count(words.ord));
+  tell_count("ORD", mpa::kStartupHeaderLen + 2, words.ord);
 }
 
 void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {

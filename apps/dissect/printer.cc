@@ -109,6 +109,10 @@ void Printer::make_prefix(std::uint32_t connection, Side from, const Arrival& ar
   constexpr std::size_t kSecondsWidth = 4, kDecimals = 6, kConnectionWidth = 3;
   constexpr std::uint64_t kPerSecond = 1000000;
   if (!first_) first_ = arrival.time;
+  // Many messages of a packet have the same one.
+  const Prefix now{connection, from, arrival.time};
+  if (!prefix_.empty() && now == prefix_words_) return;
+  prefix_words_ = now;
   const auto passed = arrival.time - *first_;
   const bool is_before = passed < Timestamp();
   const auto us = static_cast<std::uint64_t>(std::chrono::floor<microseconds>(is_before ? -passed : passed).count());

@@ -36,9 +36,18 @@ class Printer final : public Listener {
   Config config_;
   void flush();
 
+  // Prefix: what stands before each line of a message.
+  struct Prefix {
+    std::uint32_t connection = 0;
+    Side from = Side::kClient;
+    Timestamp time{};
+    friend bool operator==(const Prefix&, const Prefix&) = default;
+  };
+
   std::optional<Timestamp> first_;
-  std::string prefix_;  // time and connection
-  std::string text_;    // not written yet
+  std::string prefix_;  // of prefix_words_
+  Prefix prefix_words_;
+  std::string text_;  // not written yet
 };
 
 }  // namespace weft::apps::dissect

@@ -358,4 +358,12 @@ bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, s
   return succeeded;
 }
 
+bool are_results_whole(const ProcedureKey& key, ConstBytes results, std::span<const std::uint32_t> reduced) {
+  const KnownProgram* program = find_program(key.program, key.version);
+  if (program == nullptr || find_procedure(program, key.procedure) == nullptr) return true;
+  static std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  items.clear();
+  return nfsulb::walk_results(*program->schema, key.procedure, results, reduced, items) != rpcrdma::Walked::kGarbage;
+}
+
 }  // namespace weft::apps::dissect

@@ -35,5 +35,7 @@ BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t
                            std::span<const std::size_t> reduced, RpcLayer& layer);
 bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
                   RpcLayer& layer);
+// are_results_whole: the results are what the procedure says, to their end. True for a procedure that is not known.
+bool are_results_whole(const ProcedureKey& key, ConstBytes results, std::span<const std::uint32_t> reduced);
 
 }  // namespace weft::apps::dissect

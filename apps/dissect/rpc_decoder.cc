@@ -305,11 +305,13 @@ void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const
   }
   if (header.has_payload) {
     const ConstBytes message = payload.has_front ? payload.octets : ConstBytes();
-    tell_reply(call, message, header, payload.at, payload.is_whole, frame);
+    const bool is_cut = payload.at != RpcLayer::kInChunk && send.octets.size() < send.len;
+    const Rest rest = payload.is_whole ? Rest::kNone : is_cut ? Rest::kCutByCapture : Rest::kElsewhere;
+    tell_reply(call, message, header, payload.at, rest, frame);
   } else {
     // The RPC message is in the Reply chunk, of which the Call keeps the beginning.
-    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk, false,
-               frame);
+    tell_reply(call, call == nullptr ? ConstBytes{} : ConstBytes(call->reply_head), header, RpcLayer::kInChunk,
+               Rest::kElsewhere, frame);
   }
   caller.calls.answer(header.xid);
 }
@@ -357,7 +359,7 @@ std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload,
 }
 
 void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at,
-                            bool is_whole, Frame& frame) {
+                            Rest rest, Frame& frame) {
   RpcLayer layer(frame, options_, at);
   XdrReader in(payload);
   rpcrdma::ReplyHeader rpc;
@@ -366,7 +368,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   if (is_there) {
     layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
     layer.field("msg_type", 4, 4, "1 (REPLY)");
-    layer.field("reply_stat", 8, 4, "{}", rpc.denied ? "1 (denied)" : "0 (accepted)");
+    layer.field("reply_stat", 8, 4, "{} ({})", rpc.denied ? 1 : 0, rpc.denied ? "denied" : "accepted");
     if (layer.wants_fields()) tell_reply_status(rpc, layer);
     layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
   }
@@ -385,12 +387,24 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
   } else if (call->is_known && is_there && call->gss == GssUse::kNone) {
-    const auto brought = brought_by(header.lists);
-    fact.failed =
-        !tell_results({call->program, call->version, call->procedure}, in.rest(), in.position(), brought, layer);
-    if (is_whole && !fact.failed && !call->is_repeated) judge_results(*protocol_, *call, in.rest(), brought, frame);
+    tell_outcome(*call, in.rest(), in.position(), header, rest, layer, frame);
   }
   layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
+}
+
+// A status says what the server did, and not that all of its results are there.
+void RpcDecoder::tell_outcome(const Call& call, ConstBytes results, std::size_t at, const TransportHeader& header,
+                              Rest rest, RpcLayer& layer, Frame& frame) {
+  RpcFact& fact = *frame.facts.rpc;
+  const ProcedureKey key{call.program, call.version, call.procedure};
+  const auto brought = brought_by(header.lists);
+  fact.failed = !tell_results(key, results, at, brought, layer);
+  if (fact.failed) return;
+  fact.truncated = rest != Rest::kElsewhere && !are_results_whole(key, results, brought);
+  if (fact.truncated) {
+    layer.text(rest == Rest::kCutByCapture ? " (truncated by the capture)" : " (truncated or malformed)");
+  }
+  if (rest == Rest::kNone && !call.is_repeated) judge_results(*protocol_, call, results, brought, frame);
 }
 
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {

@@ -16,6 +16,7 @@
 #include "apps/dissect/pending_reads.h"
 #include "apps/dissect/property_rules.h"
 #include "apps/dissect/rdmap_decoder.h"
+#include "apps/dissect/rpc_layer.h"
 #include "apps/dissect/transport_header.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/private_data.h"
@@ -85,8 +86,12 @@ class RpcDecoder final : public UpperLayer {
   // callbacks; empty if it cannot be read.
   std::optional<BackChannel> tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at,
                                        bool is_whole, Frame& frame);
-  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, bool is_whole,
+  // Rest: where the octets of a Reply are that are not in its Payload. kElsewhere: in chunks, or in other Sends.
+  enum class Rest : std::uint8_t { kNone, kCutByCapture, kElsewhere };
+  void tell_reply(const Call* call, ConstBytes payload, const TransportHeader& header, std::size_t at, Rest rest,
                   Frame& frame);
+  void tell_outcome(const Call& call, ConstBytes results, std::size_t at, const TransportHeader& header, Rest rest,
+                    RpcLayer& layer, Frame& frame);
   void tell_use(const Segment& segment, Side owner, LayerWriter& layer);
   void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);

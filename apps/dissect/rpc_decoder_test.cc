@@ -62,6 +62,45 @@ TEST(RpcDecoder, WhatAnswersUnreadableOctetsIsNotJudged) {
   EXPECT_THAT(talk.told.unjudged, ElementsAre("bytes are missing in the capture or unreadable"));
 }
 
+// A status of success says nothing of results that are not there.
+TEST(RpcDecoder, ResultsThatEndEarlyAreNoPlainSuccess) {
+  constexpr std::uint32_t kRead = 6;
+  Octets whole;
+  rpcrdma::xdr::XdrWriter out(whole);
+  out.u32(0);  // NFS3_OK
+  out.u32(0);  // no attributes
+  out.u32(8);
+  out.u32(1);  // eof
+  out.opaque(pattern(8));
+  const auto told_of = [&](std::size_t len, bool is_cut) {
+    Talk talk;
+    talk.wire.open();
+    talk.call(1, kRead, {}, testing::read_args());
+    const Octets results(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(len));
+    rpcrdma::v1::Header header;
+    header.xid = header.credit = 1;
+    const Octets fpdu = talk.wire.fpdu(
+        Wire::kServer, untagged(rdmap::Opcode::kSend, 1, testing::message(header, testing::rpc_reply(1, whole))));
+    if (is_cut) {
+      const Octets kept(fpdu.begin(), fpdu.end() - static_cast<std::ptrdiff_t>(mpa::kCrcLen + whole.size() - len));
+      TcpSegment segment = talk.wire.segment(Wire::kServer, kept);
+      segment.payload_len = fpdu.size();
+      talk.wire.on_segment(segment);
+    } else {
+      talk.reply(1, {}, Talk::kCredits, results);
+    }
+    talk.dissector.finish();
+    EXPECT_EQ(talk.told.facts.back().rpc->truncated, len != whole.size());
+    EXPECT_FALSE(talk.told.facts.back().rpc->failed);
+    return talk.told.lines.back();
+  };
+  EXPECT_THAT(told_of(whole.size(), false), HasSubstr("NFSv3 READ NFS3_OK, "));
+  for (const std::size_t len : {std::size_t{4}, std::size_t{12}, whole.size() - 4}) {
+    EXPECT_THAT(told_of(len, false), HasSubstr("NFSv3 READ NFS3_OK (truncated or malformed), "));
+    EXPECT_THAT(told_of(len, true), HasSubstr("NFSv3 READ NFS3_OK (truncated by the capture), "));
+  }
+}
+
 // The last part of one message and the first part of the next are missing: the parts belong together no more.
 TEST(RpcDecoder, PartsEndAtAGap) {
   Talk talk;

@@ -11,14 +11,14 @@ namespace {
 
 using rpcrdma::AuthFlavor;
 
-std::string flavor_str(std::uint32_t flavor) {
+std::string_view flavor_str(std::uint32_t flavor) {
   switch (AuthFlavor{flavor}) {
-    case AuthFlavor::kNone: return "0 (AUTH_NONE)";
-    case AuthFlavor::kSys: return "1 (AUTH_SYS)";
-    case AuthFlavor::kShort: return "2 (AUTH_SHORT)";
-    case AuthFlavor::kRpcsecGss: return "6 (RPCSEC_GSS)";
+    case AuthFlavor::kNone: return " (AUTH_NONE)";
+    case AuthFlavor::kSys: return " (AUTH_SYS)";
+    case AuthFlavor::kShort: return " (AUTH_SHORT)";
+    case AuthFlavor::kRpcsecGss: return " (RPCSEC_GSS)";
   }
-  return std::to_string(flavor);
+  return "";
 }
 
 std::string auth_sys_str(const rpcrdma::AuthSys& auth) {
@@ -53,7 +53,7 @@ std::size_t len_of(std::size_t body_len) {
 }
 
 void tell_verifier(const rpcrdma::AuthView& verifier, std::size_t at, RpcLayer& layer) {
-  layer.field("verifier flavor", at, 4, "{}", flavor_str(verifier.flavor));
+  layer.field("verifier flavor", at, 4, "{}{}", verifier.flavor, flavor_str(verifier.flavor));
   if (!verifier.body.empty()) {
     layer.field("verifier", at + 8, verifier.body.size(), "{} bytes", verifier.body.size());
   }
@@ -63,7 +63,7 @@ void tell_verifier(const rpcrdma::AuthView& verifier, std::size_t at, RpcLayer& 
 
 void tell_auths(const rpcrdma::CallHeaderView& call, RpcLayer& layer) {
   constexpr std::size_t kCredentialAt = 24;
-  layer.field("credential flavor", kCredentialAt, 4, "{}", flavor_str(call.cred.flavor));
+  layer.field("credential flavor", kCredentialAt, 4, "{}{}", call.cred.flavor, flavor_str(call.cred.flavor));
   if (!call.cred.body.empty()) {
     layer.field("credential", kCredentialAt + 8, call.cred.body.size(), "{}", body_str(call.cred));
   }
@@ -79,7 +79,7 @@ void tell_reply_status(const rpcrdma::ReplyHeader& reply, RpcLayer& layer) {
   };
   if (reply.denied) {
     const bool is_mismatch = reply.reject == rpcrdma::RejectStat::kRpcMismatch;
-    layer.field("reject_stat", kBodyAt, 4, "{}", is_mismatch ? "0 (RPC_MISMATCH)" : "1 (AUTH_ERROR)");
+    layer.field("reject_stat", kBodyAt, 4, "{} ({})", is_mismatch ? 0 : 1, is_mismatch ? "RPC_MISMATCH" : "AUTH_ERROR");
     if (is_mismatch) return tell_versions(kBodyAt + 4);
     layer.field("auth_stat", kBodyAt + 4, 4, "{} ({})", static_cast<std::uint32_t>(reply.auth),
                 rpcrdma::auth_stat_str(reply.auth));

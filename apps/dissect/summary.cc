@@ -56,11 +56,25 @@ void Summary::on_frame(const Frame& frame) {
 }
 
 void Summary::add_line(Ends& ends, std::string line) {
+  if (line.size() > kMaxText) line.replace(kMaxText, std::string::npos, "...");
+  if (text_len_ + line.size() > limits_.text) {
+    ++ends.lines_left_out;
+    return;
+  }
+  text_len_ += line.size();
   if (ends.first_lines.size() < kMaxLines) return ends.first_lines.push_back(std::move(line));
   ends.last_lines.push_back(std::move(line));
   if (ends.last_lines.size() <= kMaxLines) return;
+  text_len_ -= ends.last_lines.front().size();
   ends.last_lines.pop_front();
   ++ends.lines_left_out;
+}
+
+void Summary::give_back(const Ends& ends) {
+  for (const std::string& line : ends.first_lines) text_len_ -= line.size();
+  for (const std::string& line : ends.last_lines) text_len_ -= line.size();
+  num_procedures_ -= ends.procedures.size();
+  for (const auto& [name, procedure] : ends.procedures) num_latencies_ -= procedure.max_latencies;
 }
 
 void Summary::count_credit(Ends& ends, const Frame& frame) {
@@ -101,8 +115,11 @@ void Summary::print_credits(Side side, const Credits& credits) const {
 void Summary::count_rpc(Ends& ends, const Frame& frame) {
   const RpcFact& rpc = *frame.facts.rpc;
   std::string name = rpc.procedure.empty() ? "unknown" : rpc.procedure;
-  if (ends.procedures.size() >= kMaxProcedures && !ends.procedures.contains(name)) name = "other procedures";
-  Procedure& procedure = ends.procedures[name];
+  const bool has_room = ends.procedures.size() < kMaxProcedures && num_procedures_ < limits_.procedures;
+  if (!has_room && !ends.procedures.contains(name)) name = "other procedures";
+  const auto [found, is_new] = ends.procedures.try_emplace(name);
+  num_procedures_ += is_new ? 1 : 0;
+  Procedure& procedure = found->second;
   if (!rpc.is_reply) {
     ++procedure.calls;
     return;
@@ -110,7 +127,11 @@ void Summary::count_rpc(Ends& ends, const Frame& frame) {
   ++procedure.replies;
   procedure.failed += rpc.failed ? 1 : 0;
   if (!rpc.latency) return;
-  if (!procedure.latencies) procedure.latencies.emplace(kMaxLatencies);
+  if (!procedure.latencies) {
+    procedure.max_latencies = num_latencies_ + kMaxLatencies <= limits_.latencies ? kMaxLatencies : kFewLatencies;
+    num_latencies_ += procedure.max_latencies;
+    procedure.latencies.emplace(procedure.max_latencies, Samples::Room::kAsNeeded);
+  }
   procedure.latencies->add(static_cast<std::uint64_t>(std::max<std::int64_t>(0, rpc.latency->count())));
   procedure.longest = std::max(procedure.longest, *rpc.latency);
   const auto at = std::ranges::find_if(ends.slow, [&](const Slow& slow) { return slow.latency < *rpc.latency; });
@@ -123,6 +144,7 @@ void Summary::on_connection_end(std::uint32_t connection, const TcpCounters& cou
   const auto ends = open_.find(connection);
   if (ends == open_.end()) return;
   print(ends->second, counters);
+  give_back(ends->second);
   open_.erase(ends);
 }
 

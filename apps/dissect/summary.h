@@ -18,11 +18,19 @@
 
 namespace weft::apps::dissect {
 
-// Summary counts what each connection did, and prints it when the connection ends. It holds a bounded number of
-// latencies for each procedure.
+// Summary counts what each connection did, and prints it when the connection ends. Its memory is bounded: of latencies,
+// procedures and lines it holds so many for each connection, and so many for all of them.
 class Summary final : public Listener {
  public:
-  explicit Summary(std::FILE* out) : out_(out) {}
+  // Limits: of all connections that are open.
+  struct Limits {
+    std::size_t latencies = 1 << 22;
+    std::size_t procedures = 1 << 17;
+    std::size_t text = 32 << 20;  // octets of lines
+  };
+
+  explicit Summary(std::FILE* out) : Summary(out, Limits()) {}
+  Summary(std::FILE* out, const Limits& limits) : out_(out), limits_(limits) {}
 
   void on_connection(const Connection& connection) override;
   void on_frame(const Frame& frame) override;
@@ -30,7 +38,9 @@ class Summary final : public Listener {
   void on_capture_end(const CaptureEnd& end) override;
 
  private:
-  static constexpr std::size_t kMaxLatencies = 4096;
+  // Of a procedure, and of one that comes when all have those of Limits.
+  static constexpr std::size_t kMaxLatencies = 4096, kFewLatencies = 64;
+  static constexpr std::size_t kMaxText = 512;  // octets of a line
   static constexpr std::size_t kMaxSlow = 5;
   static constexpr std::size_t kMaxProcedures = 256;  // of a connection; the others count as one
   static constexpr std::size_t kNumBins = 8;          // of the time in which credits are told
@@ -41,6 +51,7 @@ class Summary final : public Listener {
   struct Procedure {
     std::uint64_t calls = 0, replies = 0, failed = 0;
     std::optional<Samples> latencies;
+    std::size_t max_latencies = 0;
     Timestamp longest{};
   };
   struct Slow {
@@ -79,15 +90,19 @@ class Summary final : public Listener {
     std::uint64_t findings = 0;
   };
 
-  static void add_line(Ends& ends, std::string line);
+  void add_line(Ends& ends, std::string line);
+  void give_back(const Ends& ends);
   static void count_credit(Ends& ends, const Frame& frame);
   void print_credits(Side side, const Credits& credits) const;
   void count_rpc(Ends& ends, const Frame& frame);
   void print(Ends& ends, const TcpCounters& counters);
 
   std::FILE* out_;
+  const Limits limits_;
   std::map<std::uint32_t, Ends> open_;
   std::uint64_t num_connections_ = 0, num_frames_ = 0;
+  // Of open connections.
+  std::size_t num_latencies_ = 0, num_procedures_ = 0, text_len_ = 0;
 };
 
 }  // namespace weft::apps::dissect

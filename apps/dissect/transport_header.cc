@@ -43,14 +43,18 @@ std::string_view type_str(v1::Proc proc) {
 }
 
 std::optional<TransportHeader> parse_v1(ConstBytes message) {
-  v1::Header header;
+  v1::HeaderWords header;
+  std::optional<TransportHeader> made(std::in_place);  // in its place: it is large, and each message has one
+  TransportHeader& out = *made;
   rpcrdma::xdr::XdrReader in(message);
-  if (v1::parse_header(in, header) != v1::HeaderError::kNone) return std::nullopt;
+  if (v1::parse_header(in, header, out.lists) != v1::HeaderError::kNone) return std::nullopt;
   // An ERR_VERS may have the version that it refuses.
   if (header.vers != v1::kVersion && header.proc != v1::Proc::kError) return std::nullopt;
   if (message.size() < v1::kMinHeader && header.proc != v1::Proc::kError) return std::nullopt;
-  TransportHeader out{
-      .xid = header.xid, .version = header.vers, .credit = header.credit, .type = type_str(header.proc)};
+  out.xid = header.xid;
+  out.version = header.vers;
+  out.credit = header.credit;
+  out.type = type_str(header.proc);
   out.external = header.proc == v1::Proc::kNomsg;
   out.has_payload = header.proc == v1::Proc::kMsg || header.proc == v1::Proc::kMsgp;
   if (header.proc == v1::Proc::kError) {
@@ -65,9 +69,9 @@ std::optional<TransportHeader> parse_v1(ConstBytes message) {
     }
   }
   if (header.proc == v1::Proc::kMsgp) add(out.text, "align {}, thresh {}", header.align, header.thresh);
-  out.lists = std::move(header.lists);
+  out.lists.split_position_zero();
   out.len = in.position();
-  return out;
+  return made;
 }
 
 // ---- cel05
@@ -229,11 +233,7 @@ std::optional<TransportHeader> parse_v2(ConstBytes message) {
 
 std::optional<TransportHeader> parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message) {
   switch (protocol) {
-    case rpcrdma::Protocol::k1: {
-      auto header = parse_v1(message);
-      if (header) header->lists.split_position_zero();
-      return header;
-    }
+    case rpcrdma::Protocol::k1: return parse_v1(message);
     case rpcrdma::Protocol::k2Cel05: return parse_v2<cel05::Header>(message);
     case rpcrdma::Protocol::k2Wg07: return parse_v2<wg07::Header>(message);
   }

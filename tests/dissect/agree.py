@@ -126,6 +126,11 @@ def below_of_tshark(capture):
     return packets
 
 
+def text_of(field):
+    """The text of a field: that of a number may say more than the number."""
+    return str(field.get("text", field["value"]))
+
+
 def below_of_dissect(lines):
     packets = collections.defaultdict(lambda: collections.defaultdict(list))
     for frame in lines:
@@ -133,7 +138,7 @@ def below_of_dissect(lines):
             for field in layer["fields"]:
                 name = BELOW.get((layer["layer"], field["name"]))
                 if name and not (name == "iwarp_mpa.crc_check" and field["value"] == "not in use"):
-                    packets[frame["packet"]][name].append(number(field["value"]))
+                    packets[frame["packet"]][name].append(number(text_of(field)))
     return packets
 
 
@@ -173,7 +178,7 @@ def messages_of_dissect(lines):
         for layer in frame.get("layers", []):
             values = collections.defaultdict(list)
             for field in layer["fields"]:
-                values[field["name"]].append(number(field["value"]))
+                values[field["name"]].append(number(text_of(field)))
             if layer["layer"] == "RPC-over-RDMA" and values:
                 packets[frame["packet"]] += 1
                 headers[frame["packet"]] = values

@@ -98,7 +98,7 @@ def messages(weft, path):
         if frame.get("layers"):
             packets.append(frame["packet"])
         for layer in frame.get("layers", []):
-            fields = [(field["name"], field["value"]) for field in layer["fields"]]
+            fields = [(field["name"], field.get("text", field["value"])) for field in layer["fields"]]
             if fields and layer["layer"] != "TCP":
                 told.setdefault((frame["connection"], frame["from"]), []).append((layer["layer"], fields))
     return told, violations, packets[len(packets) // 2]
