@@ -527,10 +527,12 @@ end
 -- State of the connections. Frames are read in their order once; the findings are kept for later readings.
 
 local connections, kept, num_kept = {}, {}, 0
+local opened, num_opened = {}, 0 -- by frame and sender: the Send of several segments that goes on in it
 local requests = {} -- the frames with an MPA Request, by the ends of their connection
 
 function proto.init()
   connections, kept, num_kept, requests = {}, {}, 0, {}
+  opened, num_opened = {}, 0
 end
 
 local function ends_of(pinfo)
@@ -548,7 +550,7 @@ local function connection_of(pinfo)
     number = frame < pinfo.number and i or number
   end
   key = key .. " " .. number
-  connections[key] = connections[key] or { parts = {}, calls = {}, num_calls = 0 }
+  connections[key] = connections[key] or { parts = {}, calls = {}, num_calls = 0, open = {} }
   return connections[key], sender
 end
 
@@ -871,23 +873,95 @@ local function is_shown(source, offset)
   return false
 end
 
+-- Of a Send of several segments, Wireshark puts together the first one of a packet alone. Sends puts the others together:
+-- the segments of one follow each other, here or in the next packets of their sender.
+local Sends = {}
+Sends.__index = Sends
+
+function Sends.new(open)
+  return setmetatable({ open = open }, Sends)
+end
+
+-- add takes a segment, and returns the octets of the Send that it completes. A Send is a list of its segments, the last
+-- one first: a list never changes, so that it can be kept.
+function Sends:add(msn, offset, is_last, octets)
+  local before = offset > 0 and self.open or { msn = msn, length = 0, octets = "" }
+  self.open = nil
+  if before.msn ~= msn or before.length ~= offset or offset + #octets > MAX_ASSEMBLED then
+    return nil
+  end
+  local open = { msn = msn, length = offset + #octets, octets = octets, before = before }
+  if not is_last then
+    self.open = open
+    return nil
+  end
+  local pieces = {}
+  while open do
+    table.insert(pieces, open.octets)
+    open = open.before
+  end
+  for i = 1, math.floor(#pieces / 2) do
+    pieces[i], pieces[#pieces + 1 - i] = pieces[#pieces + 1 - i], pieces[i]
+  end
+  return table.concat(pieces)
+end
+
+local function is_shown_send(octets)
+  for _, xid in ipairs({ shown_xid() }) do
+    local source = xid.source
+    if xid.offset == 0 and source:len() == #octets and source(0, #octets):raw() == octets then
+      return true
+    end
+  end
+  return false
+end
+
+local function dissect_segment(header, length, is_last, sends, pinfo, root)
+  local first = header.offset + UNTAGGED_HEADER_LEN
+  if length < 0 or first + length > header.source:len() or header.source(first - 12, 4):uint() ~= 0 then
+    return
+  end
+  local message_offset = header.source(first - 4, 4):uint()
+  if is_last and message_offset == 0 then
+    if length >= 16 and not is_shown(header.source, first) then
+      dissect_safely(header.source(first, length):tvb(), pinfo, root)
+    end
+    return
+  end
+  local octets = length > 0 and header.source(first, length):raw() or ""
+  local whole = sends:add(header.source(first - 8, 4):uint(), message_offset, is_last, octets)
+  if whole and #whole >= 16 and not is_shown_send(whole) then
+    dissect_safely(ByteArray.new(whole, true):tvb("RDMA Send"), pinfo, root)
+  end
+end
+
+-- A packet can be read again, and in any order: what it began with is kept, as long as there is room.
+local function sends_before(pinfo, connection, sender)
+  local open = connection.open[sender]
+  local key = pinfo.number .. " " .. sender
+  if opened[key] == nil then
+    local length = open and open.length or 0
+    local has_room = num_opened + length <= MAX_KEPT
+    num_opened = has_room and num_opened + length or num_opened
+    opened[key] = has_room and open or false
+  end
+  return Sends.new(opened[key] or nil)
+end
+
 local function dissect_rest(pinfo, root)
   local headers, opcodes = { ddp_header() }, { rdma_opcode() }
   local lasts, lengths = { ddp_last() }, { mpa_ulpdu_length() }
-  if #headers ~= #opcodes or #headers ~= #lasts or #headers ~= #lengths then
+  if #headers == 0 or #headers ~= #opcodes or #headers ~= #lasts or #headers ~= #lengths then
     return
   end
+  local connection, sender = connection_of(pinfo)
+  local sends = sends_before(pinfo, connection, sender)
   for i, header in ipairs(headers) do
-    local first = header.offset + UNTAGGED_HEADER_LEN
-    local length = lengths[i].value - UNTAGGED_HEADER_LEN
-    local is_whole = lasts[i].value and is_send_opcode(opcodes[i].value) and header.len == UNTAGGED_HEADER_LEN
-    if is_whole and length >= 16 and first + length <= header.source:len() then
-      local message_offset = header.source(first - 4, 4):uint()
-      if message_offset == 0 and not is_shown(header.source, first) then
-        dissect_safely(header.source(first, length):tvb(), pinfo, root)
-      end
+    if is_send_opcode(opcodes[i].value) and header.len == UNTAGGED_HEADER_LEN then
+      dissect_segment(header, lengths[i].value - UNTAGGED_HEADER_LEN, lasts[i].value, sends, pinfo, root)
     end
   end
+  connection.open[sender] = sends.open
 end
 
 function proto.dissector(tvb, pinfo, root)
