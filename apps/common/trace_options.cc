@@ -45,7 +45,8 @@ void add_trace_options(CLI::App& root, TraceOptions& options) {
   root.add_option(
           "--trace", options.file,
           "write the sent and received messages as a capture (pcapng), with the first 256 bytes of each RDMA Write and "
-          "Read Response and 4608 of other frames; a file or a FIFO, not -: standard output has the results")
+          "Read Response (32 of each further FPDU) and 4608 of other frames; a file or a FIFO, not -: standard output "
+          "has the results")
       ->check(trace_fault)
       ->type_name("FILE")
       ->group(kGroup);
@@ -87,11 +88,9 @@ verbs::TraceConfig trace_config(const TraceOptions& options) {
   config.path = options.file;
   config.max_file = options.limit;
   config.num_files = options.ring;
-  config.tagged_len = options.snaplen.value_or(options.limit != 0 ? kTraceTaggedWithLimit : kTraceTagged);
-  if (options.snaplen) {
-    config.other_len = *options.snaplen;
-  } else {
-    config.other_len = std::max(config.other_len, config.tagged_len);
+  if (options.snaplen || options.limit != 0) {
+    config.tagged_len = config.tagged_more_len = options.snaplen.value_or(kTraceTaggedWithLimit);
+    config.other_len = options.snaplen.value_or(std::max(config.other_len, kTraceTaggedWithLimit));
   }
   return config;
 }

@@ -22,9 +22,8 @@ struct TraceOptions {
   std::optional<std::size_t> snaplen;  // bytes kept of a frame, 0: all; unset: by its kind
 };
 
-// Bytes kept of an RDMA Write or Read Response: where nothing limits the file, and where something does. The latter has
-// every FPDU of a network with an MTU of 9,000 whole.
-inline constexpr std::size_t kTraceTagged = 256, kTraceTaggedWithLimit = 9216;
+// Bytes kept of each frame where the file has a limit: every FPDU of a network with an MTU of 9,000 is whole.
+inline constexpr std::size_t kTraceTaggedWithLimit = 9216;
 
 // add_trace_options puts --trace and the options with that prefix on the root. `options` outlives the parse.
 void add_trace_options(CLI::App& root, TraceOptions& options);

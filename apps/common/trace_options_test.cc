@@ -43,6 +43,7 @@ TEST(TraceOptions, WithoutALimitTheFrontOfEachFrameIsKept) {
   EXPECT_EQ(config.max_file, 0u);
   EXPECT_EQ(config.num_files, 0u);
   EXPECT_EQ(config.tagged_len, 256u);
+  EXPECT_EQ(config.tagged_more_len, 32u);
   EXPECT_EQ(config.other_len, 4608u);
 }
 
@@ -54,6 +55,7 @@ TEST(TraceOptions, WithALimitMoreIsKept) {
   EXPECT_EQ(config.max_file, 100u << 20);
   EXPECT_EQ(config.num_files, 8u);
   EXPECT_EQ(config.tagged_len, 9216u);
+  EXPECT_EQ(config.tagged_more_len, 9216u);
   EXPECT_EQ(config.other_len, 9216u);
 }
 
@@ -63,6 +65,7 @@ TEST(TraceOptions, ALengthHoldsForAllFrames) {
     EXPECT_EQ(parsed.error, "");
     const auto config = trace_config(parsed.options);
     EXPECT_EQ(std::to_string(config.tagged_len), len);
+    EXPECT_EQ(std::to_string(config.tagged_more_len), len);
     EXPECT_EQ(std::to_string(config.other_len), len);
   }
 }

@@ -1,6 +1,7 @@
 #include "verbs-shim/soft/frame_cutter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mpa/fpdu.h"
 #include "mpa/marker.h"
@@ -9,9 +10,11 @@ namespace weft::verbs::soft {
 
 namespace {
 
+constexpr std::size_t kControlLen = 2;  // octets of control of DDP and RDMAP
 constexpr std::size_t kFlagsAt = 16, kPdLengthAt = 18;
-constexpr std::uint8_t kMarkersFlag = 0x80;  // M of a startup frame (RFC 5044 section 7.1.1)
-constexpr std::uint8_t kTaggedFlag = 0x80;   // T of a DDP header (RFC 5041 section 4.1)
+constexpr std::uint8_t kMarkersFlag = 0x80;                   // M of a startup frame (RFC 5044 section 7.1.1)
+constexpr std::uint8_t kTaggedFlag = 0x80, kLastFlag = 0x40;  // T and L of a DDP header (RFC 5041 section 4.1)
+constexpr std::uint8_t kOpcodeMask = 0x0f;                    // RFC 5040 section 4.1, the octet behind it
 
 std::size_t u16(const std::uint8_t* at) {
   return static_cast<std::size_t>(at[0]) << 8 | at[1];
@@ -19,11 +22,11 @@ std::size_t u16(const std::uint8_t* at) {
 
 }  // namespace
 
-// An FPDU shows its length and its T bit in its first three octets, a Marker apart.
+// An FPDU shows its length, its T and L bits and its opcode in its first four octets, a Marker apart.
 std::size_t FrameCutter::head_len() const {
   if (!wants_markers_) return mpa::kStartupHeaderLen;
   const auto layout = markers_ ? mpa::MarkerLayout::at(position_) : mpa::MarkerLayout();
-  return layout.stream_len(mpa::kUlpduLengthLen + 1);
+  return layout.stream_len(mpa::kUlpduLengthLen + kControlLen);
 }
 
 void FrameCutter::look_at_head() {
@@ -34,11 +37,15 @@ void FrameCutter::look_at_head() {
   const auto layout = markers_ ? mpa::MarkerLayout::at(position_) : mpa::MarkerLayout();
   const std::size_t length_end = layout.stream_len(mpa::kUlpduLengthLen);
   frame_len_ = layout.stream_len(mpa::fpdu_len(u16(&head_[length_end - mpa::kUlpduLengthLen])));
-  tagged_ = (head_[layout.stream_offset(mpa::kUlpduLengthLen)] & kTaggedFlag) != 0;
+  const std::uint8_t control = head_[layout.stream_offset(mpa::kUlpduLengthLen)];
+  tagged_ = (control & kTaggedFlag) != 0;
+  if (!tagged_) return;
+  const std::uint8_t opcode = head_[layout.stream_offset(mpa::kUlpduLengthLen + 1)] & kOpcodeMask;
+  continues_ = std::exchange(is_inside_[opcode], (control & kLastFlag) == 0);
 }
 
 std::size_t FrameCutter::limit() const {
-  const std::size_t limit = frame_len_ && tagged_ ? limits_.tagged : limits_.other;
+  const std::size_t limit = !frame_len_ || !tagged_ ? limits_.other : continues_ ? limits_.tagged_more : limits_.tagged;
   return limit == 0 ? SIZE_MAX : limit;
 }
 
@@ -64,13 +71,14 @@ void FrameCutter::add(ConstBytes octets) {
     if (!wants_markers_) wants_markers_ = (head_[kFlagsAt] & kMarkersFlag) != 0;
     seen_ = 0;
     frame_len_.reset();
-    tagged_ = false;
+    tagged_ = continues_ = was_cut_ = false;
   }
 }
 
 void FrameCutter::flush() {
   if (packet_len_ == 0) return;
-  put_(kept_, packet_len_);
+  const bool is_cut = kept_.size() < packet_len_;
+  put_(kept_, packet_len_, is_cut && !continues_ && !std::exchange(was_cut_, is_cut || was_cut_));
   kept_.clear();
   packet_len_ = 0;
 }

@@ -18,11 +18,13 @@ namespace weft::verbs::soft {
 class FrameCutter {
  public:
   struct Limits {
-    std::size_t tagged = 0;  // octets kept of an FPDU in the tagged model; 0: all
-    std::size_t other = 0;   // of other frames
+    std::size_t tagged = 0;       // octets kept of an FPDU that begins a message in the tagged model; 0: all
+    std::size_t tagged_more = 0;  // of the further FPDUs of such a message
+    std::size_t other = 0;        // of other frames
   };
-  // A packet: its kept octets, which may be swapped out, and the number that it had.
-  using Put = std::function<void(std::vector<std::uint8_t>& kept, std::size_t len)>;
+  // A packet: its kept octets, which may be swapped out, and the number that it had. is_cut: the capture lacks octets
+  // of it, and none of its message before it.
+  using Put = std::function<void(std::vector<std::uint8_t>& kept, std::size_t len, bool is_cut)>;
   static constexpr std::size_t kMaxPacket = 65000;  // octets; IP has room for no more than 65535 with its headers
 
   FrameCutter(const Limits& limits, Put put) : limits_(limits), put_(std::move(put)) {}
@@ -54,7 +56,10 @@ class FrameCutter {
   std::size_t seen_ = 0;  // octets of the frame so far
   std::optional<std::size_t> frame_len_;
   bool tagged_ = false;
-  std::vector<std::uint8_t> kept_;  // of the packet
+  bool continues_ = false;               // the FPDU goes on with a message of the tagged model
+  std::array<bool, 16> is_inside_ = {};  // by opcode: such a message is under way
+  bool was_cut_ = false;                 // a packet of the frame was cut
+  std::vector<std::uint8_t> kept_;       // of the packet
   std::size_t packet_len_ = 0;
 };
 

@@ -16,6 +16,12 @@ namespace {
 // The turns of a loop are longer than the times that readers of a trace look for, so each packet has its own time.
 using Clock = std::chrono::steady_clock;
 
+FrameCutter::Limits limits_of(const TraceConfig& config) {
+  return {.tagged = config.tagged_len,
+          .tagged_more = config.tagged_len == 0 ? 0 : config.tagged_more_len,
+          .other = config.other_len};
+}
+
 std::string_view name_of(rdmap::WorkOp op) {
   switch (op) {
     case rdmap::WorkOp::kSend: return "Send";
@@ -53,22 +59,23 @@ StreamTrace::StreamTrace(std::shared_ptr<TraceFile> file, const sockaddr_storage
       local_(local),
       peer_(peer),
       now_(Clock::now()),
-      out_({file_->config().tagged_len, file_->config().other_len},
-           [this](std::vector<std::uint8_t>& kept, std::size_t len) { put(Way::kOut, kAck | kPush, kept, len); }),
-      in_({file_->config().tagged_len, file_->config().other_len},
-          [this](std::vector<std::uint8_t>& kept, std::size_t len) { put(Way::kIn, kAck | kPush, kept, len); }) {
+      out_(limits_of(file_->config()), [this](std::vector<std::uint8_t>& kept, std::size_t len,
+                                              bool is_cut) { put(Way::kOut, kAck | kPush, kept, len, is_cut); }),
+      in_(limits_of(file_->config()), [this](std::vector<std::uint8_t>& kept, std::size_t len, bool is_cut) {
+        put(Way::kIn, kAck | kPush, kept, len, is_cut);
+      }) {
   const Way first = client ? Way::kOut : Way::kIn;
   const Way second = client ? Way::kIn : Way::kOut;
   std::vector<std::uint8_t> none;
-  put(first, kSyn, none, 0);
-  put(second, kSyn | kAck, none, 0);
-  put(first, kAck, none, 0);
+  put(first, kSyn, none, 0, false);
+  put(second, kSyn | kAck, none, 0, false);
+  put(first, kAck, none, 0, false);
 }
 
 StreamTrace::~StreamTrace() {
   now_ = Clock::now();
   std::vector<std::uint8_t> none;
-  put(Way::kOut, kFin | kAck, none, 0);
+  put(Way::kOut, kFin | kAck, none, 0, false);
   comment(reason_);
   write();
 }
@@ -119,12 +126,13 @@ void StreamTrace::on_event(const rdmap::Event& event) {
   }
 }
 
-void StreamTrace::put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len) {
+void StreamTrace::put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len, bool is_cut) {
   write();
   last_.way = way;
   last_.flags = flags;
   last_.kept.swap(kept);
   last_.len = len;
+  last_.is_cut = is_cut;
   last_.time = now_;
   last_.waits = true;
 }
@@ -154,7 +162,7 @@ void StreamTrace::write() {
   const PacketHead head(is_out ? local_ : peer_, is_out ? peer_ : local_,
                         {.seq = seq, .ack = ack, .flags = last_.flags}, last_.kept, last_.len);
   std::string_view comment = last_.comment;
-  if (last_.kept.size() < last_.len) {
+  if (last_.is_cut) {
     comment = file_->cut_note();
     if (!last_.comment.empty()) comment = last_.comment.insert(0, file_->cut_note() + "; ");
   }

@@ -18,7 +18,8 @@ namespace weft::verbs::soft {
 // StreamTrace writes the traffic of one Stream to a trace: TCP's handshake, a packet for each MPA frame, and the end of
 // the connection. The IP and TCP headers are made here, since the socket shows none. What the Stream says of itself
 // becomes a comment of the packet that came or left last: what was established, work requests that ended, why the
-// connection ends. A packet that was cut has a comment that says so.
+// connection ends. The first packet of a message that was cut has a comment that
+// says so.
 //
 // The last packet of a turn waits for its comments until the next packet, or end_turn.
 class StreamTrace final : public rdmap::Observer {
@@ -53,12 +54,13 @@ class StreamTrace final : public rdmap::Observer {
     std::size_t len = 0;
     TimePoint time;
     std::string comment;
+    bool is_cut = false;
     bool waits = false;
   };
 
   template <typename Views>
   void take(Way way, const Views& buffers, std::size_t n);
-  void put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len);
+  void put(Way way, std::uint8_t flags, std::vector<std::uint8_t>& kept, std::size_t len, bool is_cut);
   void comment(std::string_view text);
   std::string in_words(const std::string& advice) const;
   void write();

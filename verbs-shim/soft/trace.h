@@ -21,10 +21,11 @@ struct TraceConfig {
   static constexpr std::size_t kMaxFiles = 1000;
 
   std::string path = {};  // created, or overwritten
-  // Octets kept of an FPDU that carries an RDMA Write or a Read Response, and of other FPDUs; 0: all of them. The
-  // capture has the true length of each, and a comment where it was cut. Payload that moves by RDMA is most of the
-  // traffic and tells little.
+  // Octets kept of the first FPDU of an RDMA Write or a Read Response, of its further FPDUs, and of other frames; 0:
+  // all of them, and tagged_len 0 means the further FPDUs, too. The capture has the true length of each, and a comment
+  // where a message or another frame was cut first. Payload that moves by RDMA is most of the traffic and tells little.
   std::size_t tagged_len = 256;
+  std::size_t tagged_more_len = 32;  // the headers, and a Marker among them
   std::size_t other_len = 4608;
   // The most octets of a file, at least kMinFile; 0: no limit. The trace ends with the last packet that fits.
   std::uint64_t max_file = 0;

@@ -41,10 +41,12 @@ Octets ulpdu(std::size_t len, bool tagged) {
 struct Packets {
   std::vector<Octets> kept;
   std::vector<std::size_t> lens;
+  std::vector<bool> cuts;
   FrameCutter::Put put() {
-    return [this](const Octets& octets, std::size_t len) {
+    return [this](const Octets& octets, std::size_t len, bool is_cut) {
       kept.emplace_back(octets.begin(), octets.end());
       lens.push_back(len);
+      cuts.push_back(is_cut);
     };
   }
 };
@@ -100,6 +102,37 @@ TEST(FrameCutter, KeepsTheFrontOfAFrame) {
   }
 }
 
+// Of a message in several FPDUs, the first one tells what it is about, and the others have their headers. The cut is
+// reported once for each message.
+TEST(FrameCutter, KeepsTheHeadersOfTheFurtherFpdusOfAMessage) {
+  for (const bool markers : {false, true}) {
+    mpa::testing::NaiveFramer framer(true, markers);
+    Packets packets;
+    FrameCutter cutter({.tagged = 100, .tagged_more = 32, .other = 300}, packets.put());
+    cutter.set_markers(markers);
+    cutter.add(startup(false));
+    const auto segment = [](std::uint8_t ddp, std::uint8_t rdmap) {
+      Octets octets(900, 0x5a);
+      octets[0] = ddp;
+      octets[1] = rdmap;
+      return octets;
+    };
+    // A Write of three segments with a Read Response of two and a Send among them, and another Write.
+    for (const auto& [ddp, rdmap] : {std::pair<std::uint8_t, std::uint8_t>{0x81, 0x40},
+                                     {0x81, 0x42},
+                                     {0x81, 0x40},
+                                     {0x41, 0x43},
+                                     {0xc1, 0x42},
+                                     {0xc1, 0x40},
+                                     {0xc1, 0x40}}) {
+      cutter.add(framer.frame(segment(ddp, rdmap)));
+    }
+    EXPECT_THAT(packets.kept, ElementsAre(SizeIs(20), SizeIs(100), SizeIs(100), SizeIs(32), SizeIs(300), SizeIs(32),
+                                          SizeIs(32), SizeIs(100)));
+    EXPECT_THAT(packets.cuts, ElementsAre(false, true, true, false, true, false, false, true));
+  }
+}
+
 // The part of a frame that a turn leaves comes as a packet, too. The limit of a frame counts over its packets.
 TEST(FrameCutter, ATurnEndsAPacket) {
   mpa::testing::NaiveFramer framer(true, false);
@@ -115,6 +148,7 @@ TEST(FrameCutter, ATurnEndsAPacket) {
   cutter.add(ConstBytes(frame).subspan(150));
   EXPECT_THAT(packets.lens, ElementsAre(20, 80, 70, frame.size() - 150));
   EXPECT_THAT(packets.kept, ElementsAre(SizeIs(20), SizeIs(80), SizeIs(20), SizeIs(0)));
+  EXPECT_THAT(packets.cuts, ElementsAre(false, false, true, false));
 }
 
 // ---- the file
