@@ -158,8 +158,10 @@ Negotiation::Step ClientConnection::on_early_completion(const verbs::Wc& wc) {
   }
   const ConstBytes message = endpoint->received(work->receive(), wc.byte_len);
   Negotiation::Step step = negotiation ? negotiation->on_message(message) : Negotiation::Step{.kind = Kind::kKeep};
+  // A GRANT is for no engine, and of two credit words the one that came last counts (W2-A-01).
+  const bool is_grant = link->flow() != nullptr && link->flow()->frame(message).type == Frame::Type::kGrant;
   const bool has_room = may_serve_reverse() && early_.size() < reverse_credits();
-  if (step.kind == Kind::kKeep && has_room) {
+  if (step.kind == Kind::kKeep && has_room && !is_grant) {
     early_.push_back({work->receive(), wc.byte_len, work->invalidated});
   } else {
     link->hear({work->receive(), wc.byte_len, work->invalidated});

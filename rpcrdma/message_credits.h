@@ -54,8 +54,8 @@ class MessageCredits {
   // waits for its answer before another may follow; one error answer makes room for one message. A server never speaks
   // first (W2-4.3-1, W2-4.3-3).
   bool may_send(Kind kind) const {
-    const std::int32_t left = distance(limit_, sent_);
-    return !waits_ && (left > 0 || (left == 0 && kind == Kind::kGrant));
+    if (waits_) return false;
+    return distance(limit_, sent_) > 0 || (kind == Kind::kGrant && !reserve_used_by_);
   }
 
   // How many messages may be posted before the peer gives more credits.
@@ -68,7 +68,7 @@ class MessageCredits {
     const std::uint32_t ready = std::min(ready_, window_ + 1);
     // Less than was counted, while even the reserve is in use.
     const std::uint32_t now = (config_.literal ? sent_ : received_) + ready - 1;
-    return distance(now, told_) > 0 ? now : told_;  // W2-4.2.1-11: no announced limit is taken back
+    return distance(now, told_) > 0 ? now : told_;  // W2-4.2.1-11, W2-A-01: no announced limit is taken back
   }
 
   // on_sent: a message with word() was posted.
@@ -76,6 +76,7 @@ class MessageCredits {
     const std::uint32_t told = word();
     if (distance(told, told_) > 0) told_ = told;
     ++sent_;
+    if (distance(limit_, sent_) < 0) reserve_used_by_ = sent_;
     num_grants_heard_ = 0;
     has_heard_other_ = false;
     waits_ = !is_settled_;
@@ -88,7 +89,6 @@ class MessageCredits {
 
   enum class Verdict : std::uint8_t {
     kGood,
-    kFell,     // the word is lower than one before it, or so much higher that it seems to be: not believed
     kLeapt,    // the word gives more than max_peer_window credits: so many are believed
     kOverrun,  // the peer had no credit for this message: end the connection
   };
@@ -146,14 +146,16 @@ class MessageCredits {
     if (!config_.is_client || kind != Kind::kError) is_settled_ = true;
   }
 
+  // The word of the message that came last counts, also a lower one (W2-A-01). Numbers wrap, so a limit below sent_ is
+  // kept as sent_: both leave nothing to send, and later words are compared with what was sent.
   Verdict believe(std::uint32_t word) {
-    const std::int64_t more = distance(word, limit_);
-    if (violates("W2-4.2.1-11", more < 0)) return Verdict::kFell;
-    if (violates("W2-4.2.1-10", more + distance(limit_, sent_) > max_peer_window_)) {
+    const std::int32_t left = distance(word, sent_);
+    if (reserve_used_by_ && distance(word, *reserve_used_by_) >= 0) reserve_used_by_.reset();
+    if (violates("W2-4.2.1-10", left > static_cast<std::int64_t>(max_peer_window_))) {
       limit_ = sent_ + max_peer_window_;
       return Verdict::kLeapt;
     }
-    limit_ = word;
+    limit_ = left > 0 ? word : sent_;
     return Verdict::kGood;
   }
 
@@ -162,14 +164,15 @@ class MessageCredits {
   std::uint32_t max_peer_window_;
   std::uint32_t sent_;
   std::uint32_t received_;
-  std::uint32_t limit_;                 // of this end's messages: the highest word that is believed (W2-4.2.1-6)
+  std::uint32_t limit_;                 // of this end's messages: the last word, as far as it is believed (W2-4.2.1-6)
   std::uint32_t told_;                  // of the peer's messages: the highest word sent
   std::uint32_t ready_ = 0;             // Receives, the reserve included
   std::uint32_t num_grants_heard_ = 0;  // since this end's last message
   bool has_heard_other_ = false;        // the same
   bool has_heard_word_ = false;         // of this version
   bool is_settled_ = false;             // version and credits are known
-  bool waits_;                          // until then: for an answer, or for the first message
+  std::optional<std::uint32_t> reserve_used_by_;  // the number of a GRANT beyond the limit that no word has counted yet
+  bool waits_;                                    // until then: for an answer, or for the first message
 };
 
 }  // namespace weft::rpcrdma

@@ -66,7 +66,10 @@ Step Negotiation::judge(ConstBytes message) {
       return {.kind = Step::Kind::kDecided, .profile = asked_, .credit = reply_.credit};
     case ReplyVerdict::kError: break;
   }
-  if (reply_.error.code == TransportError::Code::kVersion) range_ = VersionRange{reply_.error.low, reply_.error.high};
+  if (reply_.error.code == TransportError::Code::kVersion) {
+    range_ = VersionRange{reply_.error.low, reply_.error.high};
+    refused_version_ = asked_->version;
+  }
   // W2-7.4.1-2: such an error ends one RPC, and another one may succeed.
   if (reply_.error.code == TransportError::Code::kSystem && std::exchange(excused_, asked_) != asked_) {
     ++xid_;
@@ -86,7 +89,8 @@ bool Negotiation::may_ask(const Profile& profile) const {
   return !violates("W2-7.1.1-2", range_ && !range_->has(profile.version));
 }
 
-// A server of another draft may speak other versions, too, but the draft goes first.
+// A server of another draft may speak other versions, too, but the draft goes first. A server that refuses a version as
+// such, and names it among its own, contradicts itself: its other versions go first (W2-A-03).
 Step Negotiation::on_refused() {
   refused_.push_back(asked_);
   ++xid_;
@@ -95,6 +99,7 @@ Step Negotiation::on_refused() {
   };
   auto at = config_.profiles.end();
   if (!draft_.empty()) at = next([this](const Profile& one) { return one.name == draft_; });
+  if (at == config_.profiles.end()) at = next([this](const Profile& one) { return one.version != refused_version_; });
   if (at == config_.profiles.end()) at = next([](const Profile&) { return true; });
   if (at != config_.profiles.end()) {
     asked_ = *at;

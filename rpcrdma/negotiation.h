@@ -70,7 +70,8 @@ class Negotiation {
 
   Config config_;
   Profiles refused_;
-  std::optional<VersionRange> range_;  // of the last refusal that had one
+  std::optional<VersionRange> range_;             // of the last refusal that had one
+  std::optional<std::uint32_t> refused_version_;  // by the same refusal
   const Profile* asked_;
   std::uint32_t xid_;
   std::string_view draft_;            // a refusal came from an engine of this profile; empty: none did

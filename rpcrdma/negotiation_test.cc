@@ -162,8 +162,7 @@ TEST(Negotiation, NoVersionOutsideTheServersRangeIsAsked) {
   const struct {
     std::uint32_t low, high;
     std::string asked;  // next; empty: none
-  } cases[] = {{1, 1, "1"}, {1, 2, "2-cel05"}, {2, 2, "2-cel05"}, {0, 0xffffffff, "2-cel05"},
-               {3, 9, ""},  {2, 1, ""},        {0, 0, ""}};
+  } cases[] = {{1, 1, "1"}, {1, 2, "1"}, {2, 2, "2-cel05"}, {0, 0xffffffff, "1"}, {3, 9, ""}, {2, 1, ""}, {0, 0, ""}};
   for (const auto& [low, high, asked] : cases) {
     Negotiation negotiation({.profiles = profiles({"2-wg07", "2-cel05", "1"}), .first_xid = kXid});
     const auto step = negotiation.on_message(versions(probe_of(negotiation), low, high));
@@ -174,6 +173,23 @@ TEST(Negotiation, NoVersionOutsideTheServersRangeIsAsked) {
       EXPECT_THAT(step.why, ::testing::HasSubstr("the server speaks " + std::to_string(low)));
     }
   }
+}
+
+// W2-A-03: ERR_VERS refuses the version of the message, whatever its range says. A version that the server has not
+// refused goes first, and the other draft of version 2 only when none is left.
+TEST(Negotiation, AServerThatRefusesAVersionOfItsOwnRangeIsAskedForTheOthersFirst) {
+  RecordProperty("proves", "W2-7.1.1-2");
+  const Profiles all = profiles({"2-wg07", "2-cel05", "1"});
+  Negotiation negotiation({.profiles = all, .first_xid = kXid});
+  EXPECT_EQ(negotiation.on_message(versions(probe_of(negotiation), 1, 2)).kind, Kind::kProbe);
+  EXPECT_EQ(negotiation.asked().name, "1");
+  EXPECT_EQ(negotiation.on_message(versions(probe_of(negotiation), 1, 2)).kind, Kind::kProbe);
+  EXPECT_EQ(negotiation.asked().name, "2-cel05");
+  EXPECT_EQ(negotiation.on_message(versions(probe_of(negotiation), 1, 2)).kind, Kind::kFailed);
+
+  Negotiation without({.profiles = profiles({"2-wg07", "2-cel05"}), .first_xid = kXid});
+  EXPECT_EQ(without.on_message(versions(probe_of(without), 1, 2)).kind, Kind::kProbe);
+  EXPECT_EQ(without.asked().name, "2-cel05");
 }
 
 // The facts known about the server are wrong: it speaks the other draft now.

@@ -13,15 +13,22 @@ constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_pe
 using HostileCreditsTest = HostileV2Test;
 
 TEST_F(HostileCreditsTest, WordsOfWg07LeapFallAndWrap) {
-  RecordProperty("proves", "W2-4.2.1-9 W2-4.2.1-10 W2-4.2.1-11");
+  RecordProperty("proves", "W2-4.2.1-6 W2-4.2.1-9 W2-4.2.1-10 W2-4.2.1-11");
   open();
   V2Peer& peer = open_wg07();
   std::uint32_t xid = 10;
   std::size_t num_replies = 1;
   for (const std::uint32_t word :
        {0u, 0xffffffffu, 0x7fffffffu, 0x80000000u, 0x80000001u, 1u, 2u, 0xfffffffeu, 0x7ffffffeu, 70000u, 3u}) {
+    // The last word counts, so the answer leaves if this one allows another message after the last one.
+    const auto num_sent = static_cast<std::uint32_t>(peer.received.size());
+    const bool is_answered = static_cast<std::int32_t>(word - num_sent) > 0;
     run([&] { return peer.num_credits() > 0; });
     peer.send(wg07_octets(xid, word, wg07::CallInline{}, rpc_call(xid)));
+    settle();
+    EXPECT_EQ(peer.num_received<wg07::ReplyInline>(), num_replies + (is_answered ? 1 : 0)) << word;
+    run([&] { return peer.num_credits() > 0; });
+    peer.send(wg07_octets(0, kManyCredits, wg07::Grant{}));
     ++xid;
     ++num_replies;
     run([&] { return peer.num_received<wg07::ReplyInline>() == num_replies; }, kServed);
@@ -165,6 +172,29 @@ TEST_F(HostileCreditsTest, AFloodOfGrants) {
   }
   EXPECT_TRUE(peer.disconnected);
   expect_served();
+  expect_all_is_back();
+}
+
+// W2-A-02: a client has one credit until it hears of more (W2-4.3-1), so the server says how many it gives. That is no
+// conversation of GRANTs: the next one is not answered.
+TEST_F(HostileCreditsTest, AGrantThatComesFirstShowsTheDraftAndIsAnsweredOnce) {
+  open();
+  V2Peer& peer = open_raw();
+  EXPECT_EQ(peer.num_credits(), 1);
+  peer.send_wg07(0, wg07::Grant{});
+  run([&] { return peer.num_received<wg07::Grant>() == 1; });
+  EXPECT_GT(peer.num_credits(), 0);
+  peer.send_wg07(0, wg07::Grant{});
+  settle();
+  EXPECT_EQ(peer.received.size(), 1u);
+  send(peer, 7, wg07::CallInline{}, rpc_call(7));
+  run([&] { return peer.num_received<wg07::ReplyInline>() == 1; }, kServed);
+  // 2-cel05 has no message of these octets. The connection keeps its draft (W2-4.3.3-1).
+  run([&] { return peer.num_credits() > 0; });
+  peer.send(cel05_octets(8, cel05::Msg{}, rpc_call(8)));
+  run([&] { return peer.num_received<wg07::Error>() == 1; }, kServed);
+  EXPECT_EQ(peer.error().err, wg07::Err::kInvalHtype);
+  EXPECT_FALSE(peer.disconnected);
   expect_all_is_back();
 }
 
