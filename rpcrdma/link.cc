@@ -156,7 +156,7 @@ bool Link::take_property(const Arrival& arrival) {
   outbox_.add(std::move(taken.answer), arrival.slot);
   if (!knew_peer && exchange_->peer()) ask_for_longer_receives();
   if (!is_answered) {
-    on_needless();
+    on_one_way(*taken.fault == '\0');
     endpoint_.post_receive(arrival.slot);
   }
   pump_outbox();
@@ -206,6 +206,15 @@ void Link::on_needless() {
   if (++needless_in_turn_ > endpoint_.share() + kExtraReceives) {
     endpoint_.fail_overrun("the peer sends only messages that are to be discarded");
   }
+}
+
+// No credit bounds properties where credits count Calls, so a peer may tell as many as it finds Receives for. A device
+// with a reserve sees to it that the other peers find theirs. On any other device good messages are bounded like
+// needless ones.
+void Link::on_one_way(bool is_good) {
+  const ReceivePool* receives = endpoint_.config().receives;
+  if (is_good && receives != nullptr && receives->keeps_reserve()) return;
+  on_needless();
 }
 
 bool Link::has_call(ConstBytes message) const {

@@ -165,6 +165,7 @@ class Link {
   bool refuse_without_room(const Arrival& arrival);
   void end_late_sequence();
   void settle_terms();
+  void on_one_way(bool is_good);
   bool take_property(const Arrival& arrival);
   void ask_for_longer_receives();
   void tell_fault(const char* fault) const;

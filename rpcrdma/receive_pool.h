@@ -40,6 +40,8 @@ class ReceivePool {
   static verbs::Result<std::unique_ptr<ReceivePool>> create(verbs::Pd& pd, const Config& config);
 
   verbs::Srq& srq() { return *srq_; }
+  // Whether the device keeps Config::reserve, so that a flood takes no Receive of another peer.
+  bool keeps_reserve() const { return keeps_reserve_; }
 
   // A connection comes or goes. Neither call reserves or releases Receives.
   void enter() { shares_.enter(); }
@@ -86,13 +88,17 @@ class ReceivePool {
 
  private:
   ReceivePool(verbs::Pd& pd, const Config& config, std::unique_ptr<verbs::Srq> srq)
-      : shares_(config.shares), buffers_(pd, config.receive_len, config.shares.max_receives), srq_(std::move(srq)) {}
+      : shares_(config.shares),
+        buffers_(pd, config.receive_len, config.shares.max_receives),
+        srq_(std::move(srq)),
+        keeps_reserve_(config.reserve != 0) {}
   bool post(std::uint32_t slot);
   bool fill();
 
   ReceiveShares shares_;
   MessagePool buffers_;
   std::unique_ptr<verbs::Srq> srq_;  // before the buffers go
+  bool keeps_reserve_;
   std::shared_ptr<ReceivePool*> alive_ = std::make_shared<ReceivePool*>(this);
 };
 

@@ -236,9 +236,8 @@ TEST_F(HostilePropertiesTest, AFloodOfQuestionsInCel05) {
 TEST_F(HostilePropertiesTest, FloodsOfMessagesWithoutAnAnswer) {
   if (!server_device->caps().srq_reserve) return;  // without a reserve a flood takes all Receives
   const Octets messages[] = {
-      cel05_octets(3, cel05::Updprop{.now = {property(1, 5000)}}),
+      cel05_octets(3, cel05::Updprop{.now = {property(99, 5000)}}),
       cel05_octets(3, cel05::Resprop{.other = {property(1, 5)}}),
-      cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}),
       cel05_octets(9, cel05::Error{.err = cel05::Err::kSystem}),
       cel05_octets(9, cel05::Msg{.direction = cel05::Direction::kReply}, rpc_reply(9)),
   };
@@ -257,6 +256,36 @@ TEST_F(HostilePropertiesTest, FloodsOfMessagesWithoutAnAnswer) {
     }
     expect_all_is_back();
   }
+}
+
+// Good messages about properties need no answer either, and no rule bounds them. They cost what others' messages cost,
+// and end no connection.
+TEST_F(HostilePropertiesTest, ManyGoodPropertiesInOneTurn) {
+  RecordProperty("proves", "R2-6.3.4-1");
+  if (!server_device->caps().srq_reserve) return;  // without a reserve a flood takes all Receives
+  const Octets messages[] = {
+      cel05_octets(3, cel05::Updprop{.now = {property(1, 1024)}}),
+      cel05_octets(3, cel05::Connprop{.start = {property(1, 1024)}}),
+  };
+  open({.credits = 8});
+  file.data = pattern(8000);
+  for (const Octets& message : messages) {
+    for (const int num : {12, 60}) {
+      V2Peer& peer = open_cel05();
+      peer.send(cel05_octets(3, cel05::Connprop{.start = {property(1, 5000)}}));
+      settle();
+      // Turn after turn.
+      for (int round = 0; round < 20; ++round) {
+        for (int i = 0; i < num; ++i) peer.send(message);
+        verbs::testing::bare(*client_device).process(now);
+        expect_served();
+      }
+      EXPECT_FALSE(peer.disconnected) << num;
+      send_read_cel05(peer, 7);
+      EXPECT_LE(longest(peer), kLeastReceive) << "the value that came last counts";
+    }
+  }
+  expect_all_is_back();
 }
 
 }  // namespace
