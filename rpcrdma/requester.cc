@@ -217,7 +217,7 @@ void Requester::pump() {
       case Transmitted::kNoRoom: waiting_.splice(waiting_.begin(), sent_, at); return;
       case Transmitted::kTooEarly:
         waiting_.splice(waiting_.begin(), sent_, at);
-        ask_with_null(waiting_.front()->spec);
+        ask_with_null(*waiting_.front());
         break;
       case Transmitted::kFailed: finish(sent_, at, CallStatus::kLocalError, std::move((*at)->text)); break;
     }
@@ -238,11 +238,13 @@ bool Requester::may_learn_more() const {
 }
 
 // A NULL Call of its program then goes first. If its Reply comes before the peer's properties, none are expected.
-void Requester::ask_with_null(const CallSpec& before) {
+void Requester::ask_with_null(const Call& before) {
   CallSpec spec;
-  spec.program = before.program;
-  spec.version = before.version;
+  spec.program = before.spec.program;
+  spec.version = before.spec.version;
   spec.is_health_check = true;
+  if (config_.ask_timeout.count() != 0) spec.timeout = config_.ask_timeout;
+  asker_ = {before.id};
   (is_opening_ ? sent_opening_ : asked_terms_) = true;
   const bool outer = std::exchange(dispatching_, true);  // call() would pump
   if (const auto asked = call(spec, {}); asked.ok()) asking_ = *asked;

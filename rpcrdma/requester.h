@@ -53,6 +53,9 @@ class Requester {
     std::uint32_t credits = 32;
     std::chrono::milliseconds call_timeout{60000};
     bool reserve_credit = false;
+    // How long a Call that has no form yet waits for the answer to the NULL Call that asks for the peer's properties.
+    // 0: as long as other Calls.
+    std::chrono::milliseconds ask_timeout{0};
     ChunkUse chunks = {};
     bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
     bool ends_unanswering = true;  // fails the Endpoint if the peer answers none of its granted Calls
@@ -166,7 +169,7 @@ class Requester {
   void pump();
   bool is_asking() const;
   bool may_learn_more() const;
-  void ask_with_null(const CallSpec& before);
+  void ask_with_null(const Call& before);
   bool may_send(bool is_health_check) const;
   bool is_starved() const;
   bool xid_is_used(std::uint32_t xid) const;
@@ -183,6 +186,7 @@ class Requester {
   void stamp_sent();
   std::string discards_since(const Call& call) const;
   void expire(Calls& calls, bool sent);
+  void end_asker();
   void fail_where_unanswered();
 
   // Calls going out (requester_call.cc).
@@ -247,6 +251,7 @@ class Requester {
   bool sent_opening_ = false;                          // a NULL Call went out because the first Call was too long
   bool asked_terms_ = false;                           // the same because a Call needs more than the default terms
   CallId asking_;                                      // the last one of these NULL Calls
+  CallId asker_;                                       // the Call for which it asks
   std::size_t retry_room_ = 0;                         // octets of all Calls' min_reply_chunk together
   bool unstamped_ = false;                             // some Call or Abandoned has no deadline yet
   bool own_timeouts_ = false;                          // deadlines may not follow the order of the lists

@@ -39,6 +39,14 @@ void Requester::expire(Calls& calls, bool sent) {
   }
 }
 
+// The question holds a credit until its late answer, so the Call that waits for it might never have its turn.
+void Requester::end_asker() {
+  const auto at = std::ranges::find_if(waiting_, [this](const auto& call) { return call->id == asker_.value; });
+  if (at == waiting_.end()) return;
+  finish(waiting_, at, CallStatus::kLocalError,
+         "the Call does not fit what every peer takes, and the peer does not answer the question what it takes");
+}
+
 void Requester::stamp() {
   if (!unstamped_) return;
   unstamped_ = false;
@@ -70,8 +78,10 @@ std::size_t Requester::on_time(TimePoint now) {
   now_ = now;
   stamp();
   stamp_sent();
+  const bool was_asking = config_.ask_timeout.count() != 0 && is_asking();
   expire(sent_, true);
   expire(waiting_, false);
+  if (was_asking && !is_asking()) end_asker();
   if (sent_.empty() && waiting_.empty()) own_timeouts_ = false;
   const auto is_hopeless = [now](const Abandoned& one) { return one.deadline <= now; };
   if (config_.ends_unanswering && is_starved() && std::ranges::all_of(abandoned_, is_hopeless)) {

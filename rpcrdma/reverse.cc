@@ -38,6 +38,7 @@ Requester::Config requester_config(const ReverseRequester::Config& config) {
   calls.call_timeout = config.call_timeout;
   calls.short_only = !config.chunks;
   calls.ends_unanswering = false;
+  calls.ask_timeout = ReverseRequester::kMaxWait;
   calls.peer = config.peer;
   calls.log = config.log;
   return calls;

@@ -88,7 +88,8 @@ class ReverseRequester {
   ReverseRequester(verbs::Pd& pd, Link& link, const Config& config);
 
   // thresholds: the thresholds of the connection, from the server's view. If clients of the profile take no Calls
-  // before they say so, Calls wait for settle, and end as kLocalError once the first one has waited for kMaxWait.
+  // before they say so, Calls wait for settle, and end as kLocalError once the first one has waited for kMaxWait. A
+  // Call that only the client's properties could give a form waits as long for the answer to a NULL Call.
   static constexpr std::chrono::seconds kMaxWait{1};
   void start(const Thresholds& thresholds);
   // settle: the client told its properties. If it takes no Calls, all Calls end as kDisconnected.

@@ -108,8 +108,11 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
   if (!reply.message.empty()) {
     answer(state, *stream,
            owned_record([&](auto& octets) { octets.assign(reply.message.begin(), reply.message.end()); }));
-  } else if (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected) {
-    state->owner.warn(fmt::format("call of the server, XID {:#x}: {}", xid, reply.text));
+  } else if (reply.did_not_run || (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected)) {
+    // A Call that may have run is answered by the client or not at all. The end of a client has its line elsewhere.
+    if (reply.status != CallStatus::kDisconnected) {
+      state->owner.warn(fmt::format("call of the server, XID {:#x}: {}", xid, reply.text));
+    }
     answer(state, *stream, header_record(accepted(xid, AcceptStat::kSystemErr)));
   }
   state->hold_back();

@@ -90,6 +90,32 @@ TEST_F(Cel05ReverseTest, AClientThatTakesNoCallsIsNotCalled) {
   EXPECT_THAT(server->qp.sent, SizeIs(1));
 }
 
+// A Call that is too long for a client without a word of its properties waits for the answer to a NULL Call.
+TEST_F(Cel05ReverseTest, ACallThatWaitsForAnAnswerThatNeverComesEndsSoon) {
+  RecordProperty("proves", "R2-6.2.2-3");
+  server->link->exchange_properties({}, [this] { server->reverse->settle(server->link->terms()); });
+  const Octets longer(kMaxReverseCall);
+  CallSpec too_long = call_of(callback_binding(), 1, longer), next = call_of(callback_binding());
+  too_long.timeout = next.timeout = std::chrono::minutes(1);
+  call_client(too_long);
+  call_client(next);
+  run();
+  ASSERT_THAT(server->qp.sent, SizeIs(1)) << "the NULL Call, which has the only credit";
+  run(ReverseRequester::kMaxWait / std::chrono::milliseconds(1) - 1);
+  EXPECT_THAT(reverse_ended, IsEmpty());
+  EXPECT_EQ(server->reverse->next_timeout(), at(1000));
+  run(ReverseRequester::kMaxWait / std::chrono::milliseconds(1));
+  EXPECT_THAT(reverse_ended, ElementsAre(CallStatus::kLocalError));
+  // The late answer gives the credit back.
+  ASSERT_TRUE(server->qp.inject(emit(cel05::Header{.xid = header_of(server->qp.sent[0]).xid,
+                                                   .credit = 4,
+                                                   .body = cel05::Msg{.direction = cel05::Direction::kReply}},
+                                     rpc_reply(header_of(server->qp.sent[0]).xid))));
+  run(2000);
+  EXPECT_THAT(server->qp.sent, SizeIs(2));
+  EXPECT_THAT(reverse_ended, SizeIs(1)) << "it is under way";
+}
+
 // An error has no direction of its own: it is for the Call that this end made.
 TEST_F(Cel05ReverseTest, AnErrorIsForACallOfThisEnd) {
   RecordProperty("proves", "R2-7.2.2-8");

@@ -178,6 +178,26 @@ TEST_F(CallbacksToRdmaTest, UnansweredCallsEndWithTheirClient) {
   ASSERT_TRUE(run([&] { return server.ended.has_value(); }));
 }
 
+// A Call that was sent may have run. One that never left did not, and the server learns it.
+TEST_F(CallbacksToRdmaTest, CallsThatWereNeverSentAreAnsweredInTheEnd) {
+  frozen = std::chrono::steady_clock::now();
+  TcpEnd& server = open();
+  const auto num_sent = static_cast<std::uint32_t>(most_under_way(1));
+  for (std::uint32_t i = 0; i < num_sent + 2; ++i) server.send(callback(i));
+  ASSERT_TRUE(run([&] { return callbacks.messages.size() == num_sent; }));
+  settle();
+  EXPECT_EQ(server.records.size(), 1u);
+  skew += std::chrono::seconds(61);  // ReverseRequester::Config::call_timeout
+  ASSERT_TRUE(run([&] { return server.records.size() == 3; }));
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    Octets refusal = reply_message(num_sent + i, {});
+    refusal.back() = 5;  // SYSTEM_ERR
+    EXPECT_EQ(server.records[1 + i], refusal);
+  }
+  EXPECT_EQ(callbacks.messages.size(), num_sent);
+  EXPECT_FALSE(server.ended);
+}
+
 TEST_F(CallbacksToRdmaTest, OpenCallsAtTheGatewaysEnd) {
   TcpEnd& server = open();
   for (std::uint32_t i = 0; i < 12; ++i) server.send(callback(i, counted(2000)));
