@@ -12,7 +12,7 @@ namespace weft::apps {
 
 namespace {
 
-constexpr const char* kGroup = "Options of every command";
+constexpr const char* kTraceGroup = "Options of every command";
 
 std::string trace_fault(const std::string& path) {
   if (path == "-") return "standard output has the results; a FIFO is one way to a reader (mkfifo), ./- is a file";
@@ -49,26 +49,25 @@ void add_trace_options(CLI::App& root, TraceOptions& options) {
           "has the results")
       ->check(trace_fault)
       ->type_name("FILE")
-      ->group(kGroup);
+      ->group(kTraceGroup);
   root.add_option_function<std::string>(
           "--trace-limit", [&options](const std::string& value) { options.limit = *parse_size(value); },
           "the trace ends when its file has this size (such as 100M; at least 128K); it then keeps 9216 bytes of each "
           "RDMA Write and Read Response")
       ->check(CLI::Validator(limit_fault, "", "size"))
       ->type_name("SIZE")
-      ->group(kGroup);
+      ->group(kTraceGroup);
   root.add_option("--trace-ring", options.ring,
                   "write N files of --trace-limit in turns: FILE with _1 to _N before its ending; a new file replaces "
                   "the oldest one")
       ->check(CLI::Range(std::size_t{2}, verbs::TraceConfig::kMaxFiles))
       ->type_name("N")
-      ->group(kGroup);
+      ->group(kTraceGroup);
   root.add_option("--trace-snaplen", options.snaplen,
-                  "bytes that the trace keeps of each frame, RDMA Writes and Read Responses too; 0: all (Wireshark "
-                  "takes a message that is joined from cut frames for malformed)")
+                  "bytes that the trace keeps of each frame, RDMA Writes and Read Responses too; 0: all")
       ->check(CLI::Range(0, 65535))
       ->type_name("BYTES")
-      ->group(kGroup);
+      ->group(kTraceGroup);
 }
 
 void check_trace_options(const TraceOptions& options) {

@@ -3,7 +3,7 @@
 memory.py WEFT [SHORT LONG]: makes two captures of one long connection, of SHORT and LONG million octets (2 and 9), and
 two of short connections, one after the other. Compares the peak of the resident memory in each output mode. Exit status 1
 where the long capture takes 4 MiB more, where ten times as many messages of a peer that means harm take 8 MiB more, or
-where an attempt to connect that nothing answers holds more than 8 KiB.
+where an attempt to connect that nothing answers holds more than 8 KiB, or an open connection more than 12 with --summary.
 """
 
 import os
@@ -17,6 +17,7 @@ MODES = [[], ["-v"], ["--check"], ["--summary"], ["--ladder"], ["--json"]]
 ROOM_KIB = 4096
 HOSTILE_KIB = 8192
 CONNECTION_KIB = 8
+OPEN_KIB = 12
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 RESULT = 64  # octets of each READ: the shorter the messages, the more of them a leak would keep
 
@@ -155,6 +156,27 @@ def scan_stays_small(weft, folder, few=1000, many=21000):
     return each <= CONNECTION_KIB
 
 
+def open_at_once(path, connections):
+    """So many connections that are all open, each after one READ."""
+    capture = Capture(path)
+    for number in range(connections):
+        capture.port, capture.seq = 1024 + number, [1000, 2000]
+        begin(capture)
+        read(capture, 7, 1)
+    capture.out.close()
+
+
+def summary_stays_small(weft, folder, few=1000, many=11000):
+    path = pathlib.Path(folder, "open.pcap")
+    peaks = []
+    for connections in (few, many):
+        open_at_once(path, connections)
+        peaks.append(peak_kib([weft, "dissect", "--summary", path]))
+    each = (peaks[1] - peaks[0]) / (many - few)
+    print(f"open_at_once --summary\n  {each:.1f} KiB for each of {many - few} connections", flush=True)
+    return each <= OPEN_KIB
+
+
 def stays_small(weft, folder, make, few, many):
     """Whether the larger capture of a peer that means harm takes no more memory than the smaller one."""
     path = pathlib.Path(folder, "hostile.pcap")
@@ -195,6 +217,8 @@ def main(weft, short=2, long=9):
                 sys.exit(f"FAILED: more than {HOSTILE_KIB} KiB on top")
         if not scan_stays_small(weft, folder):
             sys.exit(f"FAILED: more than {CONNECTION_KIB} KiB for a SYN")
+        if not summary_stays_small(weft, folder):
+            sys.exit(f"FAILED: more than {OPEN_KIB} KiB for an open connection")
     if failed:
         sys.exit(f"FAILED: more than {ROOM_KIB} KiB on top")
 

@@ -76,7 +76,11 @@ void PacketHead::put_ipv4(const sockaddr_storage& src, const sockaddr_storage& d
   put(out_.u8(0x45) && out_.u8(0) && out_.u16(total) && out_.u32(0x4000) && out_.u8(kHops) && out_.u8(kProtocolTcp) &&
       out_.u16(0) && out_.u32(ipv4_of(src)) && out_.u32(ipv4_of(dst)));
   ip_len_ = kIpv4Len;
-  set_u16(kIpv4ChecksumAt, static_cast<std::uint16_t>(~fold(sum_of(octets()))));  // RFC 791 section 3.1
+  // The checksum of RFC 791 section 3.1, of the words above: each packet has one.
+  const auto words_of = [](in_addr_t address) { return (address >> 16) + (address & 0xffff); };
+  const std::uint64_t sum = 0x4500u + total + 0x4000u + (kHops << 8 | kProtocolTcp) +
+                            std::uint64_t{words_of(ipv4_of(src))} + words_of(ipv4_of(dst));
+  set_u16(kIpv4ChecksumAt, static_cast<std::uint16_t>(~fold(sum)));
 }
 
 void PacketHead::put_ipv6(const sockaddr_storage& src, const sockaddr_storage& dst, std::size_t payload_len) {

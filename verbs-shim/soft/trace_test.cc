@@ -404,7 +404,7 @@ TEST_F(CommentTest, ALongCommentIsCut) {
   EXPECT_THAT(all[1], EndsWith("; and more"));
 }
 
-// Wireshark shows what is joined from cut packets as malformed. The packet says why, in the words of the program.
+// Programs that read captures miss the octets. The packet says why they do, in the words of the program.
 TEST_F(CommentTest, ACutPacketSaysSo) {
   trace.reset();
   file.reset();
