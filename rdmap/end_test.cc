@@ -219,6 +219,80 @@ TEST(Stream, AReplyThatNobodyTakesEndsTheStream) {
   EXPECT_NE(pair.b.closed[0].text.find("Reply could not be sent"), std::string::npos) << pair.b.closed[0].text;
 }
 
+// An FPDU that arrives in part: its rest has to follow.
+struct HalfFpdu {
+  explicit HalfFpdu(const StreamConfig& config = {}) : pair(config, config) {
+    pair.connect();
+    pair.a.memory.add_simple(1, 0, 0, 600);
+    pair.b.memory.add_simple(1, 0, 0, 600);
+    EXPECT_EQ(pair.a.stream.post_send(send_wr(1, {{0, 600, ddp::Stag{1}}})), PostResult::kOk);
+    octets = pair.a.transmit(pair.now);
+  }
+  // The end of `b` after so much time without an octet; empty while it goes on.
+  const Closed* end_after(Duration time) {
+    pair.now += time;
+    if (pair.b.stream.next_timeout() && *pair.b.stream.next_timeout() <= pair.now) pair.b.stream.on_timeout(pair.now);
+    pair.b.drain();
+    return pair.b.closed.empty() ? nullptr : &pair.b.closed[0];
+  }
+  Pair pair;
+  std::vector<std::uint8_t> octets;
+};
+
+TEST(Stream, AnFpduThatStopsInTheMiddleEndsTheStreamInTime) {
+  for (const std::size_t len : {std::size_t{1}, std::size_t{3}, std::size_t{40}, std::size_t{500}}) {
+    HalfFpdu half;
+    half.pair.b.receive(ConstBytes(half.octets).first(len), half.pair.now);
+    EXPECT_EQ(half.end_after(std::chrono::seconds(30) - std::chrono::nanoseconds(1)), nullptr) << len;
+    const Closed* end = half.end_after(std::chrono::nanoseconds(1));
+    ASSERT_NE(end, nullptr) << len;
+    EXPECT_EQ(end->reason, CloseReason::kLlp);
+    EXPECT_NE(end->text.find("sent " + std::to_string(len) + " bytes of an FPDU, and nothing more for 30 s"),
+              std::string::npos)
+        << end->text;
+  }
+}
+
+TEST(Stream, AnFpduThatGoesOnHasItsTimeFromItsLastOctet) {
+  HalfFpdu half;
+  half.pair.b.recvs.post(1, {{0, 600, ddp::Stag{1}}});
+  for (std::size_t at = 0; at + 1 < half.octets.size(); at += 20) {
+    half.pair.b.receive(ConstBytes(half.octets).subspan(at, std::min<std::size_t>(20, half.octets.size() - 1 - at)),
+                        half.pair.now);
+    EXPECT_EQ(half.end_after(std::chrono::seconds(29)), nullptr) << at;
+  }
+  half.pair.b.receive(ConstBytes(half.octets).last(1), half.pair.now);
+  EXPECT_EQ(half.end_after(std::chrono::hours(1)), nullptr) << "nothing is owed between two FPDUs";
+}
+
+// No FPDU begins like this: nothing that may follow makes it one.
+TEST(Stream, AnFpduThatStopsInTheMiddleAndBeginsWithNoHeaderEndsTheStreamSoon) {
+  for (const auto& [at, octet] : {std::pair<std::size_t, std::uint8_t>{2, 0x40}, {2, 0x43}, {3, 0x03}, {3, 0xc3}}) {
+    HalfFpdu half;
+    half.octets.at(at) = octet;
+    half.pair.b.receive(ConstBytes(half.octets).first(3), half.pair.now);
+    half.pair.b.receive(ConstBytes(half.octets).subspan(3, 97), half.pair.now);
+    EXPECT_EQ(half.end_after(std::chrono::seconds(1) - std::chrono::nanoseconds(1)), nullptr);
+    half.pair.now += std::chrono::nanoseconds(1);
+    half.pair.b.stream.on_timeout(half.pair.now);
+    const auto failure = half.pair.b.stream.failure();
+    ASSERT_TRUE(failure) << at;
+    EXPECT_EQ(failure->reason, CloseReason::kTerminateSent);
+    EXPECT_NE(
+        failure->text.find("sent 100 bytes of an FPDU, and nothing more for 1 s; they do not begin with a header"),
+        std::string::npos)
+        << failure->text;
+    EXPECT_FALSE(half.pair.b.transmit(half.pair.now).empty()) << "a Terminate";
+  }
+  // The same octets, but whole: the rules for FPDUs judge them.
+  HalfFpdu whole;
+  whole.octets.at(2) = 0x40;
+  whole.pair.b.receive(whole.octets, whole.pair.now);
+  const auto failure = whole.pair.b.stream.failure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->terminate, to_terminate(mpa::Error::kCrc));
+}
+
 TEST(Stream, AbortFlushesAndResets) {
   Pair pair;
   pair.connect();

@@ -84,6 +84,8 @@ void Stream::close(LlpAction action, bool try_revision_1) {
   nudge_.stop();
   deadline_.reset();
   close_action_ = action;
+  part_.reset();
+  part_due_.reset();
   release_memory(startup_out_);
   startup_out_begin_ = 0;
   release_memory(parked_);
@@ -152,6 +154,7 @@ void Stream::abort(TimePoint) {
 
 void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   if (config_.observer != nullptr) config_.observer->on_rx(rx_views_, n, now);
+  if (part_) part_->at = now;
   if (direct_) {
     on_direct_rx(staging, n, now);
   } else {
@@ -172,8 +175,9 @@ void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
 void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
   while (receiving()) {
     if (direct_) {
-      if (!finish_direct(staging, now)) return;
-      continue;
+      if (finish_direct(staging, now)) continue;
+      if (direct_ && !part_) note_part({}, false, now);
+      return;
     }
     const auto next = reader_->next(staging);
     if (const auto* ulpdu = std::get_if<mpa::Ulpdu>(&next)) {
@@ -186,6 +190,7 @@ void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
       if (placing_ != Placing::kStaged && begin_direct(staging)) continue;
       rx_need_ = more->len;
       rx_partial_ = !staging.pending().empty();
+      rx_partial_ ? note_part(staging.pending(), is_hopeless(staging.pending()), now) : part_.reset();
       return;
     } else {
       TerminateMessage message;
@@ -193,6 +198,52 @@ void Stream::process_fpdus(mpa::Staging& staging, TimePoint now) {
       return fail(message, now);
     }
   }
+}
+
+// The version of each header is in its lowest two bits (DDP) and in its highest two (RDMAP). Markers would move them.
+bool Stream::is_hopeless(ConstBytes part) const {
+  constexpr std::size_t kDdpControl = 2, kRdmapControl = 3;
+  return version_in_place_ && part.size() > kRdmapControl &&
+         ((part[kDdpControl] & 3u) != *version_in_place_ || part[kRdmapControl] >> 6u != *version_in_place_);
+}
+
+void Stream::note_part(ConstBytes part, bool is_hopeless, TimePoint now) {
+  part_ = Part{now, part.size(), is_hopeless};
+  const TimePoint due = now + patience_with(*part_);
+  if (!part_due_ || due < *part_due_) part_due_ = due;
+}
+
+Duration Stream::patience_with(const Part& part) const {
+  return part.is_hopeless ? std::min(StreamConfig::kHopelessPart, config_.part_timeout) : config_.part_timeout;
+}
+
+// MPA-7.1.2-24
+bool Stream::end_late_part(TimePoint now) {
+  if (!part_due_ || now < *part_due_) return false;
+  part_due_.reset();
+  if (!part_ || !receiving()) return false;
+  const TimePoint due = part_->at + patience_with(*part_);
+  if (now < due) {
+    part_due_ = due;
+    return false;
+  }
+  const std::string what =
+      fmt::format("the peer sent {} of an FPDU, and nothing more for {}",
+                  part_->len == 0 ? "a part" : fmt::format("{} bytes", part_->len), seconds(patience_with(*part_)));
+  if (!part_->is_hopeless) {
+    blame(CloseReason::kLlp, lost(what), to_terminate(mpa::Error::kConnectionLost));
+    close(LlpAction::kReset);
+    return true;
+  }
+  TerminateMessage message;
+  message.what = to_terminate(mpa::Error::kMarker);
+  blame(CloseReason::kTerminateSent,
+        one_line({.what = what + "; they do not begin with a header of DDP and RDMAP",
+                  .cause = "the peer does not speak iWARP, or lost its place in the stream",
+                  .advice = "whether the address and the port are those of an iWARP peer"}),
+        message.what);
+  fail(message, now);
+  return true;
 }
 
 void Stream::on_valid_fpdu() {
@@ -307,6 +358,7 @@ void Stream::on_timeout(TimePoint now) {
     transmitter_.nudge();
     events_.push_back(Nudged{});
   }
+  if (end_late_part(now)) return;
   if (!deadline_ || now < *deadline_) return;
   switch (state_) {
     case State::kRequestWait:
@@ -427,7 +479,7 @@ LlpAction Stream::llp_action() const {
 }
 
 std::optional<TimePoint> Stream::next_timeout() const {
-  return earliest(nudge_.at(), deadline_);
+  return earliest(earliest(nudge_.at(), deadline_), part_ ? part_due_ : std::nullopt);
 }
 
 std::optional<Event> Stream::poll_event() {

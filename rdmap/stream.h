@@ -183,6 +183,18 @@ class Stream {
   void advance(TimePoint now);
   // try_revision_1: as in Closed.
   void close(LlpAction action, bool try_revision_1 = false);
+  // An FPDU that has arrived in part: when its last octet came, and whether its header can be one.
+  struct Part {
+    TimePoint at;
+    std::size_t len = 0;  // 0: not known
+    bool is_hopeless = false;
+  };
+  // part: what is in staging of it. is_hopeless: its header cannot be one.
+  void note_part(ConstBytes part, bool is_hopeless, TimePoint now);
+  bool is_hopeless(ConstBytes part) const;
+  Duration patience_with(const Part& part) const;
+  // True: the stream has ended.
+  bool end_late_part(TimePoint now);
 
   StreamConfig config_;
   ddp::MemoryTable& memory_;
@@ -217,6 +229,9 @@ class Stream {
   std::optional<mpa::FpduReader> reader_;
   std::size_t rx_need_ = 1;  // octets needed before the next step
   bool rx_partial_ = false;  // part of a frame or FPDU has arrived
+  std::optional<Part> part_;
+  std::optional<unsigned> version_in_place_;  // of DDP and RDMAP in received FPDUs, unless Markers move it
+  std::optional<TimePoint> part_due_;         // when to look at part_; may be earlier than its end
   std::vector<std::uint8_t> parked_;
   bool parked_before_ = false;      // octets of the FPDU under way
   std::vector<MutBytes> rx_views_;  // the list of rx_buffers

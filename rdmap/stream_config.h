@@ -43,10 +43,15 @@ struct StreamConfig {
   Duration reply_timeout = std::chrono::seconds(10);   // initiator: from the Request to a whole Reply
   Duration nudge{};                                    // initiator: rdmap/nudge.h; 0 for never
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
-  bool keep_llp_after_reject = false;                  // TCP was there before MPA and outlives its rejection
-  ddp::StreamScope scope;                              // the scope for resolving memory
-  Observer* observer = nullptr;                        // rdmap/observer.h; outlives the stream
-  const void* peer_address = nullptr;                  // the peer's sockaddr, for probes alone; outlives the stream
+  // From the last octet of an FPDU that has arrived in part to the end of the connection. TCP delivers the rest within
+  // this time, if the peer sent it, unless the network failed for half of it. An FPDU whose header cannot be one gets
+  // kHopelessPart.
+  Duration part_timeout = std::chrono::seconds(30);
+  static constexpr Duration kHopelessPart = std::chrono::seconds(1);
+  bool keep_llp_after_reject = false;  // TCP was there before MPA and outlives its rejection
+  ddp::StreamScope scope;              // the scope for resolving memory
+  Observer* observer = nullptr;        // rdmap/observer.h; outlives the stream
+  const void* peer_address = nullptr;  // the peer's sockaddr, for probes alone; outlives the stream
 };
 
 }  // namespace weft::rdmap

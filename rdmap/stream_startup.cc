@@ -302,6 +302,7 @@ void Stream::fail_setup(TimePoint now) {
 void Stream::enter_rdma(const mpa::Agreement& agreement, bool hold) {
   requests_.set_ord(agreement.ord);
   rtr_.open(*recvs_, agreement.rtr_awaited);
+  if (!agreement.markers_rx) version_in_place_ = agreement.version;
   receiver_.open(config_.scope, rtr_, agreement.ird, agreement.version, config_.rfc7306 && !rtr_.due());
   transmitter_.open(agreement, config_.scope, config_.fpdu_limit, hold);
   reader_.emplace(agreement.crc, agreement.markers_rx, config_.peer.max_ulpdu_len);
