@@ -9,6 +9,7 @@
 #include "apps/common/command.h"
 #include "apps/common/connection.h"
 #include "apps/perf/client.h"
+#include "apps/perf/silence.h"
 #include "base/address.h"
 
 namespace weft::apps::perf {
@@ -23,11 +24,6 @@ absl::Status why_not_connected(const absl::Status& status, const Connection& con
 
 using Clock = std::chrono::steady_clock;
 
-bool same(const verbs::QpCounters& a, const verbs::QpCounters& b) {
-  return a.sends_tx == b.sends_tx && a.sends_rx == b.sends_rx && a.write_octets_tx == b.write_octets_tx &&
-         a.read_octets_rx == b.read_octets_rx;
-}
-
 // Answers of the listener that may be under way: one for each quarter of a window, and the final one.
 constexpr std::uint32_t kNumAnswers = 8;
 constexpr std::uint32_t kNumCompletions = 64;
@@ -41,7 +37,8 @@ class RdmaRun {
         size_(effective_size(context.options)),
         depth_(effective_depth(context.options)),
         // Each completion costs something; a quarter of the depth keeps the queue fed all the same.
-        signal_every_(std::max<std::uint32_t>(1, depth_ / 4)) {}
+        signal_every_(std::max<std::uint32_t>(1, depth_ / 4)),
+        silence_(patience(context.options)) {}
 
   absl::StatusOr<Measured> run();
 
@@ -58,7 +55,6 @@ class RdmaRun {
   absl::Status measure_throughput();
   absl::Status measure_latency();
   absl::Status lost(const verbs::Wc& wc);
-  absl::Status silent();
   std::uint64_t ops_done() const;
   Measured result() const;
 
@@ -80,7 +76,7 @@ class RdmaRun {
   Clock::time_point start_;
   double seconds_ = 0;
   bool interrupted_ = false;
-  verbs::QpCounters moved_;  // when the peer was last found silent
+  Silence silence_;
   Samples samples_;
 };
 
@@ -189,23 +185,15 @@ absl::Status RdmaRun::on_answer(const verbs::Wc& wc) {
   return post_recv(wc.wr_id);
 }
 
-// Nothing reached this thread for that long. Large operations may move for longer without a completion, and the
-// counters of the connection show it.
-absl::Status RdmaRun::silent() {
-  const verbs::QpCounters moved = connection_->qp().counters();
-  if (same(moved, moved_)) return not_responding("the listener at " + address_str(context_.addr), context_.options);
-  moved_ = moved;
-  context_.progress.begin_silence();
-  return absl::OkStatus();
-}
-
 absl::Status RdmaRun::turn() {
-  const std::chrono::milliseconds patience = perf::patience(context_.options);
-  if (context_.progress.turn(context_.device, context_.progress.silent_since() + patience) == 0) {
+  const bool is_quiet = context_.progress.silent_for(silence_.every());
+  const TimePoint since = is_quiet ? Clock::now() : context_.progress.silent_since();
+  if (context_.progress.turn(context_.device, since + silence_.every()) == 0) {
     if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (connection_->ended()) return absl::UnavailableError("the connection ended: " + *connection_->ended());
-    if (context_.progress.silent_for(patience)) {
-      if (auto status = silent(); !status.ok()) return status;
+    if (context_.progress.silent_for(silence_.every()) &&
+        silence_.is_over(Clock::now(), connection_->qp().counters())) {
+      return not_responding("the listener at " + address_str(context_.addr), context_.options);
     }
   }
   verbs::Wc wc[kNumCompletions];
@@ -289,6 +277,7 @@ absl::StatusOr<Measured> RdmaRun::run() {
   announce(context_.options);
   context_.progress.begin_silence();
   start_ = Clock::now();
+  silence_.begin(start_, connection_->qp().counters());
   const absl::Status status = lat_ ? measure_latency() : measure_throughput();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   interrupted_ = absl::IsCancelled(status);
