@@ -24,6 +24,7 @@ struct Frame {
   Type type = Type::kMalformed;
   Reassembly::Part::Direction direction = Reassembly::Part::Direction::kCall;
   std::uint32_t xid = 0;
+  std::uint32_t remaining = 0;          // kMiddle: octets of the RPC message that the peer says are to follow
   std::optional<std::uint32_t> credit;  // empty: the message does not tell it in this version's way (W2-4.3-2)
 };
 

@@ -171,7 +171,8 @@ std::optional<MessageFlow::Next> MessageFlow::join(Arrived& first, TimePoint now
   const Frame frame = first.frame;
   const bool has_payload = frame.type == Type::kMiddle || frame.type == Type::kInline;
   const auto payload = has_payload ? payload_of(first) : std::optional<ConstBytes>(ConstBytes());
-  const std::size_t len = reassembly_.len() + (payload ? payload->size() : 0);
+  const std::size_t announced = frame.type == Type::kMiddle ? frame.remaining : 0;
+  const std::size_t len = reassembly_.len() + (payload ? payload->size() : 0) + announced;
   const std::size_t max_octets = config_.max_octets(frame.direction, frame.xid, len);
   const bool is_stray = max_octets == 0;
   Verdict verdict = Verdict::kAlone;
@@ -224,7 +225,8 @@ std::optional<ConstBytes> MessageFlow::payload_of(const Arrived& arrived) const 
 
 Part MessageFlow::part_of(const Arrived& arrived, ConstBytes payload, std::size_t max_octets) const {
   const Frame& frame = arrived.frame;
-  return {part_kind(frame.type), frame.direction, frame.xid, payload, max_octets, config_.is_barred()};
+  const std::size_t announced = frame.type == Type::kMiddle ? frame.remaining : 0;
+  return {part_kind(frame.type), frame.direction, frame.xid, payload, max_octets, config_.is_barred(), announced};
 }
 
 }  // namespace weft::rpcrdma

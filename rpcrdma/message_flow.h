@@ -45,8 +45,8 @@ class MessageFlow {
     std::uint32_t received = 0;
     Reassembly::Limits limits = {};
     Reassembly::Share share = {};
-    // How many octets this RPC message may have in parts, of which `len` have arrived: at least so many where the RPC
-    // message may be so long. 0: no engine waits for it, and its parts are not kept.
+    // How many octets this RPC message may have in parts, of which `len` have arrived or are announced: at least so
+    // many where the RPC message may be so long. 0: no engine waits for it, and its parts are not kept.
     std::function<std::size_t(Reassembly::Direction direction, std::uint32_t xid, std::size_t len)> max_octets = {};
     // Whether no RPC message may begin now, because the peer is in the middle of its properties.
     std::function<bool()> is_barred = {};

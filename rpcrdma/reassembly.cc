@@ -57,8 +57,9 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   if (violates("W2-6.3.6-3 W2-6.3.9-2", !may_belong)) return refuse_part(part, Verdict::kInvalCont);
   if (violates("W2-6.3.6-4", sequence_of(part) != sequence_)) return refuse_part(part, Verdict::kInvalCont);
   max_octets_ = std::max(max_octets_, std::min(limits_.max_octets, part.max_octets));
-  const bool fits = part.payload.size() <= max_octets_ - octets_.size() && num_parts_ < limits_.max_parts;
-  if (violates("W2-6.6.2-1", !fits)) return refuse_part(part, Verdict::kTooLong);
+  const std::size_t room = max_octets_ - octets_.size();
+  const bool fits = part.payload.size() <= room && part.announced <= room - part.payload.size();
+  if (violates("W2-6.6.2-1", !fits || num_parts_ >= limits_.max_parts)) return refuse_part(part, Verdict::kTooLong);
   part_at_ = now;
   if (!reserve(octets_.size() + part.payload.size())) return Verdict::kShort;
   octets_.insert(octets_.end(), part.payload.begin(), part.payload.end());

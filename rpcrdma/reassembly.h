@@ -16,8 +16,9 @@ namespace weft::rpcrdma {
 // Reassembly joins the parts of RPC messages that one peer sends in several messages
 // (draft-ietf-nfsv4-rpcrdma-version-two-07 sections 6.3.6, 6.3.9 and 6.6.2). It sees every message of the peer, in
 // order: a peer sends one RPC message after the other, so there is at most one sequence of parts. Parts are copied, and
-// their Receives can be posted again at once. Nothing that a peer announces is believed: memory grows with the octets
-// that arrived, to at most twice as many, and goes when the sequence ends. A value without I/O; its clock is handed in.
+// their Receives can be posted again at once. A length that a peer announces reserves nothing: memory grows with the
+// octets that arrived, to at most twice as many, and goes when the sequence ends. But an RPC message that is announced
+// as longer than it may be is refused at its first part. A value without I/O; its clock is handed in.
 class Reassembly {
  public:
   struct Limits {
@@ -57,6 +58,7 @@ class Reassembly {
     ConstBytes payload;
     std::size_t max_octets = SIZE_MAX;  // of the RPC message, beside Limits::max_octets; may rise from part to part
     bool is_barred = false;             // another sequence of the peer is under way: no RPC message may begin
+    std::size_t announced = 0;          // octets of the RPC message that the peer says are to follow
   };
 
   // Joined: the Payload stream of an RPC message that came in several messages, with the octets of the share that it
@@ -100,7 +102,7 @@ class Reassembly {
     kDiscard,    // a part of an RPC message that was refused: no answer
     kInvalCont,  // another message inside a sequence, or a barred one: INVAL_CONT
     kBadXdr,     // the first part does not begin with its XID: BAD_XDR
-    kTooLong,    // too many octets or too many parts: SYSTEM
+    kTooLong,    // too many octets, arrived or announced, or too many parts: SYSTEM
     kShort,      // the budget has no room for the part. Nothing changed: offer the part again later, or refuse()
   };
 

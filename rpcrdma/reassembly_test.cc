@@ -35,7 +35,10 @@ Octets octets_of(std::uint32_t xid, std::size_t len) {
 // A message of the draft as a Reassembly sees it.
 struct ToPart {
   Part part;
-  Part operator()(const v2_wg07::CallMiddle&) { return with(Kind::kMiddle, Direction::kCall); }
+  Part operator()(const v2_wg07::CallMiddle& body) {
+    part.announced = body.remaining;
+    return with(Kind::kMiddle, Direction::kCall);
+  }
   Part operator()(const v2_wg07::CallInline&) { return with(Kind::kInline, Direction::kCall); }
   Part operator()(const v2_wg07::CallExternal&) { return with(Kind::kExternal, Direction::kCall); }
   Part operator()(const v2_wg07::ReplyMiddle&) { return with(Kind::kMiddle, Direction::kReply); }
@@ -313,11 +316,11 @@ TEST_F(ReassemblyTest, ADripEnds) {
   expect_nothing_held();
 }
 
-// The peer announces 4 GiB less one octet, or nothing: neither counts.
-TEST_F(ReassemblyTest, AnnouncedOctetsCountForNothing) {
+// The peer announces as much as an RPC message may have, or nothing: neither counts.
+TEST_F(ReassemblyTest, AnnouncedOctetsReserveNothing) {
   RecordProperty("proves", "W2-6.3.6-2 W2-11.1-1");
   constexpr std::size_t kRemainingAt = 16;
-  for (const std::uint32_t remaining : {0xffffffffu, 0u}) {
+  for (const std::uint32_t remaining : {std::uint32_t{kMaxOctets} - 40, 0u}) {
     Octets begin = testing::load_v2_vector("W08a").octets;
     testing::put_word(begin, kRemainingAt, remaining);
     EXPECT_EQ(message(begin), Verdict::kTaken);
@@ -327,6 +330,32 @@ TEST_F(ReassemblyTest, AnnouncedOctetsCountForNothing) {
     EXPECT_EQ(vector("W08c"), Verdict::kWhole);
     EXPECT_EQ(take().size(), 100u);
   }
+}
+
+// Nothing more has to arrive before it is refused.
+TEST_F(ReassemblyTest, AnRpcMessageThatIsAnnouncedAsTooLongIsRefusedAtOnce) {
+  RecordProperty("proves", "W2-6.6.2-1");
+  const auto announce = [this](std::size_t announced, std::size_t max_octets) {
+    const Octets begin = octets_of(kXid, 40);
+    return reassembly_->on_message({.kind = Kind::kMiddle,
+                                    .direction = Direction::kCall,
+                                    .xid = kXid,
+                                    .payload = begin,
+                                    .max_octets = max_octets,
+                                    .announced = announced},
+                                   now_);
+  };
+  for (const std::size_t announced : {kMaxOctets - 39, std::size_t{0xffffffff}, SIZE_MAX}) {
+    EXPECT_EQ(announce(announced, SIZE_MAX), Verdict::kTooLong) << announced;
+    expect_nothing_held();
+    EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(40)), Verdict::kDiscard) << "the rest";
+    EXPECT_EQ(call_part(Kind::kInline, kXid, Octets(40)), Verdict::kDiscard);
+  }
+  EXPECT_EQ(announce(461, 500), Verdict::kTooLong) << "the limit of this RPC message";
+  EXPECT_EQ(call_part(Kind::kInline, kXid, Octets(40)), Verdict::kDiscard);
+  EXPECT_EQ(announce(460, 500), Verdict::kTaken);
+  EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(40)), Verdict::kTaken) << "a later part says nothing";
+  EXPECT_EQ(announce(kMaxOctets, SIZE_MAX), Verdict::kTooLong) << "or too much";
 }
 
 TEST_F(ReassemblyTest, MemoryGrowsWithTheOctetsAndNeverBeyondTheLimit) {

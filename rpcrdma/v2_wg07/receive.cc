@@ -101,6 +101,7 @@ Frame frame(ConstBytes message) {
   frame.type = sort.type;
   frame.direction = sort.direction;
   frame.credit = prefix.credit;
+  if (frame.type == Frame::Type::kMiddle) (void)in.u32(frame.remaining);
   return frame;
 }
 

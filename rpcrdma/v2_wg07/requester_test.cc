@@ -174,7 +174,7 @@ TEST_F(Wg07RequesterTest, AReplyInPartsIsNoLongerThanItsCallAllows) {
   const std::uint32_t xid = xid_of(0);
   Octets part = rpc_reply(xid, pattern(4000 - 24));
   const auto deliver_part = [&](std::uint32_t of) {
-    deliver(wg07_octets(of, kManyCredits, wg07::ReplyMiddle{0xffffffff}, part));
+    deliver(wg07_octets(of, kManyCredits, wg07::ReplyMiddle{0}, part));
   };
   for (int i = 0; i < 100; ++i) deliver_part(xid + 1);
   for (int i = 0; i < 16; ++i) deliver_part(xid);
@@ -189,6 +189,18 @@ TEST_F(Wg07RequesterTest, AReplyInPartsIsNoLongerThanItsCallAllows) {
   answer(xid_of(end->qp.sent.size() - 1));  // behind GRANTs
   ASSERT_THAT(outcomes, SizeIs(2));
   EXPECT_EQ(outcomes[1].status, CallStatus::kSuccess);
+}
+
+TEST_F(Wg07RequesterTest, AReplyThatIsAnnouncedAsTooLongEndsItsCallAtItsFirstPart) {
+  open({.chunks = {.max_continued_reply = 16 << 10}});
+  settle();
+  call_of({}, 12000);
+  const std::uint32_t xid = xid_of(0);
+  deliver(wg07_octets(xid, kManyCredits, wg07::ReplyMiddle{0xffffffff}, rpc_reply(xid, pattern(4000 - 24))));
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].status, CallStatus::kBadReply);
+  EXPECT_NE(outcomes[0].text.find("too long"), std::string::npos) << outcomes[0].text;
+  EXPECT_FALSE(end->endpoint->failure());
 }
 
 // The length of such a Reply is only an estimate (RFC 8267 section 3.1), so the estimate bounds nothing.

@@ -111,16 +111,26 @@ TEST_F(Wg07ResponderTest, ACallThatGrowsWithoutEndIsRefused) {
   const Octets part = pattern(4000);
   Octets first = rpc_call(kNull, {});
   first.resize(4000);
-  deliver(wg07::CallMiddle{0xffffffff}, first);
+  deliver(wg07::CallMiddle{0}, first);
   std::size_t num = 1;
   while (end->qp.sent.empty() || last_sent().is<wg07::Grant>()) {
     ASSERT_LT(++num, 400u);
-    deliver(wg07::CallMiddle{0xffffffff}, part);
+    deliver(wg07::CallMiddle{0}, part);
   }
   EXPECT_EQ(error().err, wg07::Err::kSystem);
   EXPECT_GE(num * 4000, kMaxContinued);
   EXPECT_EQ(end->budget.used, 0u);
   deliver(wg07::CallInline{}, part);
+  expect_alive(6);
+}
+
+TEST_F(Wg07ResponderTest, ACallThatIsAnnouncedAsTooLongIsRefusedAtItsFirstPart) {
+  open();
+  deliver(wg07::CallMiddle{0xffffffff}, rpc_call(kNull, {}));
+  ASSERT_FALSE(end->qp.sent.empty());
+  EXPECT_EQ(error().err, wg07::Err::kSystem);
+  EXPECT_EQ(end->budget.used, 0u);
+  deliver(wg07::CallInline{}, pattern(4000));
   expect_alive(6);
 }
 

@@ -159,12 +159,12 @@ struct HostileV2Test : World {
     if (!peer.disconnected) peer.send_wg07(xid, body, payload);
     turn();
   }
-  // Sends the first `num` parts of `len` octets, of a Call of any length.
-  void send_parts(V2Peer& peer, std::uint32_t xid, std::size_t num, std::size_t len) {
+  // Sends the first `num` parts of `len` octets, of a Call of any length. remaining: what each of them announces.
+  void send_parts(V2Peer& peer, std::uint32_t xid, std::size_t num, std::size_t len, std::uint32_t remaining = 0) {
     for (std::size_t i = 0; i < num; ++i) {
       Octets part(len);
       if (i == 0) put_word(part, 0, xid);
-      send(peer, xid, wg07::CallMiddle{0xffffffff}, part);
+      send(peer, xid, wg07::CallMiddle{remaining}, part);
     }
   }
   // The whole Call in parts.

@@ -101,7 +101,7 @@ struct HostileV2ServerTest : World {
   void answer(std::size_t i) { send(xid_of(i), wg07::ReplyInline{}, rpc_reply(xid_of(i))); }
   // A part of the Reply to this Call, which may be the first one.
   void send_part(std::uint32_t xid, std::size_t len = 1000) {
-    send(xid, wg07::ReplyMiddle{0xffffffff}, rpc_reply(xid, pattern(len - 24)));
+    send(xid, wg07::ReplyMiddle{0}, rpc_reply(xid, pattern(len - 24)));
   }
   // The next Call is answered.
   void expect_served() {

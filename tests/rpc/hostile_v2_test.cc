@@ -13,12 +13,34 @@ constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_pe
 
 using HostilePartsTest = HostileV2Test;
 
-// The length that a part announces reserves nothing.
+// Such a Call is refused when its first part is there. The clock stands still.
 TEST_F(HostilePartsTest, FourGibibytesAreAnnounced) {
+  RecordProperty("proves", "W2-6.6.2-1");
+  open();
+  most_held = 0;
+  for (const std::uint32_t remaining : {0xffffffffu, std::uint32_t{kMaxContinued}}) {
+    V2Peer& peer = open_wg07();
+    send_parts(peer, 7, 1, 4, remaining);
+    settle();
+    EXPECT_EQ(peer.error().err, wg07::Err::kSystem);
+    EXPECT_EQ(most_held, 0u);
+    // The rest is discarded, and the peer may go on.
+    send_parts(peer, 7, 3, 4, remaining);
+    send(peer, 7, wg07::CallInline{}, Octets(4));
+    send(peer, 8, wg07::CallInline{}, rpc_call(8));
+    settle();
+    EXPECT_EQ(peer.num_received<wg07::Error>(), 1u);
+    EXPECT_EQ(peer.num_received<wg07::ReplyInline>(), 2u);
+  }
+  expect_all_is_back();
+}
+
+// The length that a part announces reserves nothing.
+TEST_F(HostilePartsTest, AsMuchIsAnnouncedAsACallMayHave) {
   RecordProperty("proves", "W2-6.3.6-2 W2-11.1-1");
   open();
   most_held = 0;
-  for (int i = 0; i < 40; ++i) send_parts(open_wg07(), 7, 1, 4);
+  for (int i = 0; i < 40; ++i) send_parts(open_wg07(), 7, 1, 4, kMaxContinued - 4);
   settle();
   EXPECT_EQ(server->memory().calls, 40u * 2 * 4) << "twice what arrived";
   expect_served();
