@@ -1,5 +1,8 @@
-// The client of twenty lines: one READ, whose octets land in `room`. Its connection has a thread of its own.
+// The client of twenty lines: one READ, whose octets land in `room`, few or many. Its connection has a thread of its
+// own.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "blocks.h"
 #include "rpcrdma/threaded.h"
@@ -14,14 +17,16 @@ int main(int argc, char** argv) {
   auto client = rpcrdma::ThreadedClient::connect(std::move(*device), addr->front());
   if (!client) return std::fprintf(stderr, "%s\n", client.error().message.c_str()), 1;
 
-  std::vector<std::uint8_t> args, room(65536);
+  const std::uint32_t count = argc > 3 ? static_cast<std::uint32_t>(std::atoi(argv[3])) : 65536;
+  std::vector<std::uint8_t> args, room(count);
   rpcrdma::xdr::XdrWriter out(args);
-  out.u64(0);      // offset
-  out.u32(65536);  // count
+  out.u64(0);  // offset
+  out.u32(count);
   rpcrdma::CallSpec call = blocks_call(kRead, args);
   call.result_items = MutBytes(room);                          // where the result lands, and
   call.max_results = kBlocksBinding.max_results(kRead, args);  // the bytes besides
   const rpcrdma::CallResult reply = (*client)->call_and_wait(call);
   if (reply.status != rpcrdma::CallStatus::kSuccess) return std::fprintf(stderr, "%s\n", reply.text.c_str()), 1;
-  std::printf("%zu bytes: %.43s\n", *reply.item_len, reinterpret_cast<const char*>(room.data()));
+  const std::size_t len = reply.item_len.value_or(0);  // of these octets, the first ones are text
+  std::printf("%zu bytes: %.*s\n", len, static_cast<int>(std::min<std::size_t>(len, 43)), room.data());
 }

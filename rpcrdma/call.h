@@ -77,9 +77,11 @@ struct CallSpec {
   const OpaqueAuth* cred = nullptr;  // null: AUTH_NONE
   ConstBytes args;                   // XDR, without the items
   OneOrMore<ArgumentItem> items;     // in ascending order of position, at most 64
-  // Buffers for the DDP-eligible results: one entry for each result that can have an item, in the order of
-  // Binding::walk_results. An entry without octets asks for its result inline. The engine offers Write chunks if the
-  // bound of the whole Reply exceeds the reply inline threshold.
+  // Room for the DDP-eligible results: one entry for each result that can have an item, in the order of
+  // Binding::walk_results. When the Call has succeeded, the room has the octets of its result, in whatever form the
+  // Reply came (Reply::item_lens). A result that is longer than its room ends the Call as kBadReply. An entry without
+  // octets leaves its result in Reply::results. The engine offers Write chunks if the bound of the whole Reply exceeds
+  // the reply inline threshold.
   OneOrMore<ScatteredBytes> result_items;
   std::size_t max_results = 0;  // bound of the XDR results without the room of result_items (R1-8.2-01)
   std::size_t max_verf = 0;     // bound of the Reply's verifier body; with RPCSEC_GSS the largest body
@@ -96,6 +98,9 @@ struct CallSpec {
   // XID.
   std::optional<std::uint32_t> xid;
   const OpaqueAuth* verf = nullptr;  // null: AUTH_NONE
+  // A result that does not come by Write chunk stays in Reply::results and leaves its room as it was. Its entry of
+  // Reply::item_lens is empty.
+  bool leaves_inline_results = false;
 };
 
 // ChunkUse: how complex the chunk lists of a requester's Calls may be. Every server takes the defaults (RFC 8267
@@ -145,12 +150,12 @@ const char* call_status_str(CallStatus status);
 // by then.
 struct Reply {
   CallStatus status = CallStatus::kSuccess;
-  ConstBytes results;  // XDR, without the octets and padding of items that came by Write chunk
-  // One entry for each Write chunk that was offered, if the Call succeeded: the number of octets filled in
-  // CallSpec::result_items[i]. The entry is empty if that result is inline or missing.
+  ConstBytes results;  // XDR, without the octets and padding of the items that have room in CallSpec::result_items
+  // One entry for each of CallSpec::result_items, if the Call succeeded: the number of octets in that room. It is a
+  // number wherever the Call gave room: 0 if the Reply has no such item, or an empty one. It is empty where the Call
+  // gave none.
   std::span<const std::optional<std::size_t>> item_lens;
-  // The same for the first Write chunk: set if a Write chunk was offered and the Call succeeded, even to 0. Then no
-  // octet of the item is inline (RFC 8166 section 6.1): a Reply whose count word differs is a bad Reply.
+  // The first of item_lens; empty if there is none.
   std::optional<std::size_t> item_len;
   // The RPC Reply as it came, header and results. Empty if no Reply came that decodes.
   ConstBytes message;

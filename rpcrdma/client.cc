@@ -61,6 +61,7 @@ struct Client::Impl {
 
   verbs::Status open();
   verbs::Status open_connection();
+  void begin_turn(TimePoint time);
   std::size_t take_news();
   void on_established();
   void ask();
@@ -115,6 +116,7 @@ verbs::Status Client::Impl::open() {
   calls.credits = config.credits;
   calls.call_timeout = config.call_timeout;
   calls.reserve_credit = config.reserve_credit;
+  calls.max_discards = config.max_discards;
   calls.chunks = config.chunks;
   calls.windows = connection->takes_windows();
   calls.retransmits = config.reconnect.is_on();
@@ -397,14 +399,27 @@ std::size_t Client::num_outstanding() const {
 }
 
 std::size_t Client::process(TimePoint now) {
+  if (impl_->in_process) return 0;
+  impl_->begin_turn(now);
+  const std::size_t moved = impl_->device.process(now);
+  const std::size_t news = progress(now);
+  // Requests that follow from the completions go out now, not after another turn of the caller's loop.
+  return moved + news + (news > 0 ? impl_->device.process(now) : 0);
+}
+
+void Client::Impl::begin_turn(TimePoint time) {
+  now = time;
+  log.on_time(now);
+  if (retry_at && now >= *retry_at) connect_again();
+  if (connection && !connection->deadline) connection->deadline = now + config.connect_timeout;
+}
+
+std::size_t Client::progress(TimePoint now) {
   Impl& impl = *impl_;
   if (impl.in_process) return 0;
   impl.in_process = true;
-  impl.now = now;
-  impl.log.on_time(now);
-  if (impl.retry_at && now >= *impl.retry_at) impl.connect_again();
-  if (impl.connection && !impl.connection->deadline) impl.connection->deadline = now + impl.config.connect_timeout;
-  std::size_t moved = impl.device.process(now);
+  impl.begin_turn(now);
+  std::size_t moved = 0;
   std::size_t news = 0;
   if (impl.connection) news = impl.take_news();
   if (impl.connection) impl.connection->link->on_time(now);
@@ -418,10 +433,8 @@ std::size_t Client::process(TimePoint now) {
       moved += impl.requester->on_time(now);
     }
   }
-  // Requests that follow from the completions go out now, not after another turn of the caller's loop.
-  if (news > 0) moved += news + impl.device.process(now);
   impl.in_process = false;
-  return moved;
+  return moved + news;
 }
 
 std::optional<TimePoint> Client::next_timeout() const {

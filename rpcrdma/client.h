@@ -59,6 +59,10 @@ struct ClientConfig {
   // Remembers what servers spoke. Outlives the client; null: KnownServers::of_process().
   KnownServers* known_servers = nullptr;
   std::chrono::milliseconds call_timeout{60000};
+  // How many messages, one after the other, may come over a connection that RFC 8166 section 4.5 lets a requester
+  // discard, although each may have answered a Call. One more ends the connection: what it answered is waited for in
+  // vain. Late Replies to Calls that were given up do not count.
+  std::uint32_t max_discards = 16;
   ReconnectPolicy reconnect = {};
   HealthCheckPolicy health_check = {};
   // Receives the reason for each connection that ends, each Reply that is discarded and each Call that is sent again.
@@ -115,6 +119,9 @@ class Client {
   // process drives the device, the connection and the calls. It returns the result of Device::process plus the number
   // of calls that ended.
   std::size_t process(TimePoint now);
+  // progress is process without Device::process, for a program with many clients of one device: it drives the device
+  // itself, before and after it has called progress for the clients that have something to do.
+  std::size_t progress(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
   int fd() const;
   void disconnect();

@@ -203,6 +203,45 @@ TEST_F(ClientLifeTest, ADiscardedReplyIsNoReasonToGoOn) {
   EXPECT_STREQ(client->replies().last_discard, "returned Write list is not the provided one");
 }
 
+// No other message answers what it discards. It need not wait for a time-out to know that the server is broken.
+TEST_F(ClientLifeTest, AServerWhoseRepliesAreDiscardedIsGivenUpOnAtOnce) {
+  open({.max_discards = 0, .reconnect = kReconnect});
+  call();
+  int ms = 0;
+  run(ms);
+  while (client->state() != State::kClosed && ms < 60000) {
+    if (client->state() == State::kReady) {
+      v1::Header header = sent(0);
+      header.lists.write_list.front().front().length = 9004;
+      ASSERT_TRUE(device.qp().inject(message(header, rpc_reply(header.xid))));
+      run(ms);
+    }
+    ms = run_to_next_attempt(ms);
+  }
+  EXPECT_EQ(device.num_attempts(), 3u);
+  EXPECT_LE(ms, 1000) << "the delays between the attempts";
+  expect_closed("its last message was discarded: returned Write list is not the provided one; given up");
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kDisconnected)));
+}
+
+TEST_F(ClientLifeTest, MoreDiscardedMessagesInARowThanTheLimitEndTheConnection) {
+  open_and_call({.max_discards = 5, .reconnect = kReconnect});
+  const auto discard = [&](int num) {
+    for (int i = 0; i < num; ++i) {
+      ASSERT_TRUE(device.qp().inject(Octets(12)));
+      run(0);
+    }
+  };
+  discard(5);
+  EXPECT_EQ(client->state(), State::kReady);
+  answer(0, 0);
+  discard(5);
+  EXPECT_EQ(client->state(), State::kReady) << "a good Reply came between";
+  discard(1);
+  EXPECT_EQ(client->state(), State::kConnecting);
+  EXPECT_THAT(client->error(), HasSubstr("the peer answers no Call: its last message was discarded"));
+}
+
 TEST_F(ClientLifeTest, RepliesAreCounted) {
   open_with_credits();
   ASSERT_TRUE(device.qp().inject(plain_reply(device.qp().sent.at(0), 8)));

@@ -256,10 +256,14 @@ TEST_F(FormsTest, OneWriteChunkUnlessMoreAreAllowed) {
     spec.max_results = 20;
     const Outcome outcome = call(spec);
     ASSERT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
-    EXPECT_EQ(outcome.item_lens.size(), max);
     // An item without a Write chunk comes through a Reply chunk that is large enough for it.
     EXPECT_EQ(requester->requester->counters().reply_chunks, max == 2 ? 0u : 1u);
-    EXPECT_EQ(outcome.results.size(), 4 + 16 + (max < 1 ? 3004u : 0u) + (max < 2 ? 1336u : 0u));
+    EXPECT_EQ(requester->requester->counters().write_chunks, max);
+    EXPECT_EQ(outcome.message.size(), 24 + 4 + 16 + (max < 1 ? 3004u : 0u) + (max < 2 ? 1336u : 0u));
+    EXPECT_THAT(outcome.item_lens, ::testing::ElementsAre(3001u, 1333u));
+    EXPECT_EQ(outcome.results, message.without);
+    EXPECT_EQ(room_a, a);
+    EXPECT_EQ(room_b, b);
   }
 }
 
@@ -370,13 +374,10 @@ TEST_F(FormsTest, ResultsInSlicesOfRegisteredMemory) {
     spec.max_results = 20;
     const Outcome outcome = call(spec);
     ASSERT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
-    if (with_chunks) {
-      EXPECT_EQ(outcome.results, message.without);
-      EXPECT_EQ(room_a, a);
-      EXPECT_EQ(room_b, b);
-    } else {
-      EXPECT_EQ(outcome.results, message.whole);
-    }
+    EXPECT_EQ(outcome.message.size(), 24 + (with_chunks ? message.without : message.whole).size());
+    EXPECT_EQ(outcome.results, message.without);
+    EXPECT_EQ(room_a, a);
+    EXPECT_EQ(room_b, b);
   }
 }
 

@@ -144,23 +144,18 @@ TEST_F(RefusedReplies, ALongReplyToAnotherCall) {
 TEST_F(RefusedReplies, ResultsInChunksThatAreNotEligible) {
   RecordProperty("proves", "R1-8.1.1-03");
   Octets room(3000);
-  // A program with nothing to reduce.
-  CallSpec spec;
-  spec.program = plain_binding().program;
-  spec.version = plain_binding().version;
-  spec.binding = &plain_binding();
+  // Results with nothing to reduce.
+  CallSpec spec = spec_of(kPair);
+  spec.binding = &said_binding();
   spec.result_items = room;
-  spec.procedure = 1;
+  said = {Walked::kWhole, {}, {}};
   EXPECT_EQ(answered(spec, 0, {}), CallStatus::kSuccess);
   EXPECT_EQ(answered(spec, 8, {}), CallStatus::kBadReply);
   // A binding that met something unknown before it found the chunk's item.
-  spec = spec_of(kPair);
-  spec.binding = &said_binding();
-  spec.result_items = room;
   said = {Walked::kWhole, {}, {EligibleItem{0, 0, 8, true}}};
   EXPECT_EQ(answered(spec, 8, {}), CallStatus::kSuccess);
   said = {Walked::kUnknown, {}, {}};
-  EXPECT_EQ(answered(spec, 0, {}), CallStatus::kSuccess);
+  EXPECT_EQ(answered(spec, 0, {}), CallStatus::kBadReply) << "whether the room is filled is not known";
   EXPECT_EQ(answered(spec, 8, {}), CallStatus::kBadReply);
 }
 

@@ -82,6 +82,10 @@ verbs::Status Requester::check_items(const CallSpec& spec) const {
 // R1-8-01, R1-4.4.2-01: only items that a binding names are ever reduced.
 verbs::Status Requester::check_against_binding(const CallSpec& spec) const {
   if (spec.binding == nullptr) return refused("a program without a binding has nothing to reduce");
+  const bool has_room = std::ranges::any_of(spec.result_items, [](const auto& room) { return len_of(room) != 0; });
+  if (has_room && spec.binding->walk_results == nullptr) {
+    return refused("the binding finds no results (Binding::walk_results), so none can have room");
+  }
   // R1-10.2.2-01, R1-10.2.2.3-01
   if (spec.cred != nullptr && !may_reduce(*spec.cred)) return refused("nothing of a GSS-protected Call is an item");
   const std::vector<const ArgumentItem*> items = filled_items(spec);
@@ -139,6 +143,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
   has_answered_ = false;
+  num_discards_ = 0;
   sent_opening_ = asked_terms_ = no_parts_ = no_external_ = no_calls_ = false;
   is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;

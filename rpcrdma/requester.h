@@ -57,8 +57,9 @@ class Requester {
     // 0: as long as other Calls.
     std::chrono::milliseconds ask_timeout{0};
     ChunkUse chunks = {};
-    bool short_only = false;       // offers no chunks at all (RFC 8167 section 5.3)
-    bool ends_unanswering = true;  // fails the Endpoint if the peer answers none of its granted Calls
+    bool short_only = false;                  // offers no chunks at all (RFC 8167 section 5.3)
+    bool ends_unanswering = true;             // fails the Endpoint if the peer answers none of its granted Calls
+    std::uint32_t max_discards = UINT32_MAX;  // ClientConfig::max_discards
     // All chunks are memory windows, and the peer may invalidate them (R of RFC 8797).
     bool windows = false;
     bool retransmits = false;  // the end of a connection leads to suspend, not to on_closed
@@ -226,9 +227,14 @@ class Requester {
   bool retry_without_read_chunks(Calls::iterator at);
   bool retry_without_write_chunks(Calls::iterator at);
   bool retry_with_more_room(Calls::iterator at, const TransportError& error);
+  // A message was discarded that may have answered a Call.
+  void on_needless(const char* why);
   void retry(Calls::iterator at);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
-  const char* disagreement(Call& call, ConstBytes results, const ReceivedReply& received);
+  // The parts of requester_results.cc.
+  std::string take_results(Call& call, ConstBytes results, const ReceivedReply& received, Reply& reply);
+  const char* disagreement(Call& call);
+  std::string fill_rooms(Call& call, ConstBytes results, Walked walked, Reply& reply);
 
   verbs::Pd& pd_;
   Link* link_;          // null while there is no connection
@@ -278,10 +284,12 @@ class Requester {
   std::vector<Abandoned> abandoned_;
   std::vector<Unfenced> unfenced_;
   ReceivedReply received_;
-  std::vector<std::uint32_t> item_lens_;
+  std::vector<std::uint32_t> item_lens_;  // octets that each Write chunk brought
   std::vector<std::optional<EligibleItem>> found_results_;
+  std::vector<std::uint8_t> results_;  // without the items that were put into their rooms
   RequesterCounters counters_;
   bool answered_ = false;
+  std::uint32_t num_discards_ = 0;  // since the last good message of this connection
 };
 
 }  // namespace weft::rpcrdma

@@ -122,7 +122,7 @@ void Requester::on_receive(Arrival&& arrival) {
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already",
                  message);
-    if (!is_late) link_->on_needless();
+    if (!is_late) on_needless(counters_.last_discard);
   }
   dispatching_ = false;
   if (is_done) endpoint_->post_receive(slot);
@@ -159,6 +159,12 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
     return;
   }
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
+}
+
+void Requester::on_needless(const char* why) {
+  link_->on_needless();
+  if (++num_discards_ <= config_.max_discards || !link_->is_client()) return;
+  endpoint_->fail_violation(std::string("the peer answers no Call: its last message was discarded: ") + why);
 }
 
 // R2-8-1: until a Reply has come, no error grants anything. An answer that only names other versions counts credits by
@@ -221,6 +227,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     take_grant(verdict);
     if (!fence(call, arrival)) return false;
     answered_ = true;
+    num_discards_ = 0;
     ++counters_.replies_accepted;
     if (verdict != ReplyVerdict::kError) on_opened();
     if (verdict == ReplyVerdict::kError && received_.error.code != TransportError::Code::kVersion) on_version_shown();
@@ -228,7 +235,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   switch (verdict) {
     case ReplyVerdict::kDiscard:
       on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why, message);
-      link_->on_needless();
+      on_needless(counters_.last_discard);
       break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
     case ReplyVerdict::kReply:
@@ -392,58 +399,15 @@ void Requester::on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply
     reply.text = describe(rpc);
     return end(call, reply);
   }
-  if (const char* why = disagreement(call, in.rest(), received); why != nullptr) {
+  if (std::string why = take_results(call, in.rest(), received, reply); !why.empty()) {
     // A permanent error of this RPC; the connection goes on.
-    reply.status = CallStatus::kBadReply;
-    reply.text = why;
-    reply.message = {};
-    return end(call, reply);
+    Reply bad;
+    bad.status = CallStatus::kBadReply;
+    bad.text = std::move(why);
+    return end(call, bad);
   }
-  reply.results = in.rest();
-  reply.item_lens = call.item_lens;
-  if (!call.item_lens.empty()) reply.item_len = call.item_lens.front();
   end(call, reply);
-}
-
-// Compares the results with the items that came by Write chunk (RFC 8166 section 6.1, RFC 8267 section 6.4.1). Null if
-// they agree. Fills item_lens.
-const char* Requester::disagreement(Call& call, ConstBytes results, const ReceivedReply& received) {
-  if (call.offer.num_writes == 0) return nullptr;
-  const auto& offered = call.message.lists.write_list;
-  const auto& returned = received.lists.write_list;
-  item_lens_.clear();
-  bool any = false;
-  for (std::size_t i = 0; i < call.offer.num_writes; ++i) {
-    const auto len = static_cast<std::uint32_t>(total_length(returned[i]));
-    item_lens_.push_back(len);
-    any = any || len != 0;
-    // If a chunk was offered, no octet of the item may be inline. So even a length of 0 is reported.
-    call.item_lens.push_back(offered[i].empty() ? std::nullopt : std::optional<std::size_t>(len));
-  }
-  const auto walk = call.spec.binding->walk_results;
-  if (walk == nullptr) {
-    return violates("R1-8.1.1-03", any) ? "the Reply reduced a result that is not DDP-eligible" : nullptr;
-  }
-  found_results_.clear();
-  const Walked walked = walk(call.spec.procedure, results, item_lens_, found_results_);
-  if (violates("R1-8.1.1-03", walked == Walked::kGarbage)) {
-    return "the results do not agree with what came by Write chunk";
-  }
-  for (std::size_t i = 0; i < call.offer.num_writes; ++i) {
-    const bool has_item = i < found_results_.size() && found_results_[i] && found_results_[i]->len != 0;
-    const bool is_reduced = has_item && found_results_[i]->reduced;
-    if (violates("R1-8.1.1-03", item_lens_[i] != 0 && !is_reduced)) {
-      return "the Reply reduced a result that is not DDP-eligible";
-    }
-    // W2-6.6.4-1
-    const bool is_too_long =
-        has_item && link_->profile().framing != nullptr && found_results_[i]->len > total_length(offered[i]);
-    if (is_too_long) call.item_lens[i].reset();
-    if (violates("R1-8.1.1-04", !offered[i].empty() && has_item && !is_reduced && !is_too_long)) {
-      return "the Reply has a result inline that a Write chunk was offered for";
-    }
-  }
-  return nullptr;
+  if (results_.capacity() > kMaxSpareOctets) results_ = std::vector<std::uint8_t>();
 }
 
 void Requester::on_send_done(SendSlot slot) {

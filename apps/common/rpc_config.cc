@@ -21,6 +21,7 @@ Config common_config(const GlobalOptions& options, std::uint32_t credits) {
 rpcrdma::ClientConfig client_config(const GlobalOptions& options, std::uint32_t credits) {
   auto config = common_config<rpcrdma::ClientConfig>(options, credits);
   config.ird = options.ird;
+  config.max_discards = 0;  // the user hears of a broken server at once, not when a Call has waited in vain
   return config;
 }
 

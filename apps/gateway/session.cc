@@ -300,6 +300,7 @@ bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, Const
     call.result = shared_.buffers.take(item);
     if (!call.result) return false;
     call.spec.result_items = rpcrdma::ScatteredBytes(call.result.octets());
+    call.spec.leaves_inline_results = true;  // the record has them where they stand
   }
   call.spec.max_results = rest;
   return true;

@@ -86,8 +86,8 @@ absl::Status Download::take_results(Slot& slot, const rpcrdma::Reply& reply) {
   if (absl::Status status = Session::call_error(Proc::kRead, reply); !status.ok()) return status;
   ReadReply read;
   bool is_busy = false;
-  const std::span<std::uint8_t> buffer = slot.buffer.subspan(slot.got, slot.want - slot.got);
-  if (absl::Status status = take_read(reply.results, reply.item_len, buffer, read, is_busy); !status.ok()) {
+  const std::size_t room = slot.want - slot.got;
+  if (absl::Status status = take_read(reply.results, reply.item_len.value_or(0), room, read, is_busy); !status.ok()) {
     return status;
   }
   if (is_busy) {

@@ -263,23 +263,16 @@ absl::Status Session::readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, s
   std::vector<std::uint8_t> results;
   std::optional<std::size_t> item_len;
   if (absl::Status status = call_raw(prepared, results, &item_len); !status.ok()) return status;
-  return take_readlink(results, item_len, res, text);
+  return take_readlink(results, item_len.value_or(0), res, text);
 }
 
-absl::Status Session::take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
-                                    nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text) {
-  const bool reduced = item_len.value_or(0) > 0;
+absl::Status Session::take_readlink(std::span<const std::uint8_t> results, std::size_t item_len, nfs3::ReadlinkRes& res,
+                                    std::vector<std::uint8_t>& text) {
   nfs3::XdrReader reader(results);
-  if (!parse(reader, res, reduced ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline)) {
-    return undecodable(nfs3::Proc::kReadlink);
-  }
+  if (!parse(reader, res, nfs3::ItemForm::kReduced)) return undecodable(nfs3::Proc::kReadlink);
   if (res.status != Nfsstat3::kOk) return absl::OkStatus();
-  if (reduced) {
-    if (res.data.len != *item_len || *item_len > text.size()) return undecodable(nfs3::Proc::kReadlink);
-    text.resize(*item_len);
-  } else {
-    text.assign(res.data.data.begin(), res.data.data.end());
-  }
+  if (res.data.len != item_len || item_len > text.size()) return undecodable(nfs3::Proc::kReadlink);
+  text.resize(item_len);
   res.data.data = text;
   return absl::OkStatus();
 }

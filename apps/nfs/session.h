@@ -106,8 +106,8 @@ class Session {
   absl::Status readlink(const nfs3::NfsFh3& fh, nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
   // take_readlink parses the results of a READLINK whose result_item was all of `text`. res and text are then as after
   // readlink.
-  static absl::Status take_readlink(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
-                                    nfs3::ReadlinkRes& res, std::vector<std::uint8_t>& text);
+  static absl::Status take_readlink(std::span<const std::uint8_t> results, std::size_t item_len, nfs3::ReadlinkRes& res,
+                                    std::vector<std::uint8_t>& text);
   // tell_not_ready tells the user once that the server answers NFS3ERR_JUKEBOX, if this goes on for
   // Endurance::tell_after. waited: since the first such answer to one Call. left: until the Call is given up.
   void tell_not_ready(Duration waited, Duration left);

@@ -42,21 +42,17 @@ absl::Status Transfer::prepare() {
   return absl::OkStatus();
 }
 
-absl::Status take_read(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
-                       std::span<std::uint8_t> buffer, ReadReply& reply, bool& is_busy) {
-  const bool reduced = item_len.value_or(0) > 0;
+absl::Status take_read(std::span<const std::uint8_t> results, std::size_t item_len, std::size_t room, ReadReply& reply,
+                       bool& is_busy) {
   nfs3::XdrReader reader(results);
   nfs3::ReadRes res;
-  if (!parse(reader, res, reduced ? nfs3::ItemForm::kReduced : nfs3::ItemForm::kInline)) {
-    return Session::undecodable(Proc::kRead);
-  }
+  if (!parse(reader, res, nfs3::ItemForm::kReduced)) return Session::undecodable(Proc::kRead);
   is_busy = res.status == nfs3::Nfsstat3::kJukebox;
   if (is_busy) return absl::OkStatus();
   if (absl::Status status = check(res.status, "READ"); !status.ok()) return status;
-  if (res.count > buffer.size() || res.data.len != res.count || (reduced && *item_len != res.count)) {
+  if (res.count > room || res.data.len != res.count || item_len != res.count) {
     return Session::undecodable(Proc::kRead);
   }
-  if (!reduced && res.count > 0) std::memcpy(buffer.data(), res.data.data.data(), res.count);
   reply.count = res.count;
   reply.eof = res.eof;
   if (res.file_attributes) reply.size = res.file_attributes->size;
@@ -136,7 +132,7 @@ Task<absl::StatusOr<bool>> read_small(Flow& flow, nfs3::NfsFh3 fh, std::uint64_t
     absl::Status status = co_await flow.call_raw(call, results, &item_len);
     ReadReply reply;
     bool is_busy = false;
-    if (status.ok()) status = take_read(results, item_len, buffer, reply, is_busy);
+    if (status.ok()) status = take_read(results, item_len.value_or(0), buffer.size(), reply, is_busy);
     if (!status.ok()) co_return status;
     out.resize(at + reply.count);
     if (is_busy) {

@@ -54,11 +54,11 @@ struct ReadReply {
   std::optional<std::uint64_t> size;
 };
 
-// take_read checks the results of a READ of buffer.size() octets. The engine placed the data in `buffer` or left them
-// in the results; take_read leaves them in `buffer`. kUnavailable if the results make no sense; the Status of check()
-// for an nfsstat3. is_busy: the server asks to try again later, and nothing else is known.
-absl::Status take_read(std::span<const std::uint8_t> results, std::optional<std::size_t> item_len,
-                       std::span<std::uint8_t> buffer, ReadReply& reply, bool& is_busy);
+// take_read checks the results of a READ of `room` octets, of which the engine has put item_len into the caller's
+// buffer. kUnavailable if the results make no sense; the Status of check() for an nfsstat3. is_busy: the server asks to
+// try again later, and nothing else is known.
+absl::Status take_read(std::span<const std::uint8_t> results, std::size_t item_len, std::size_t room, ReadReply& reply,
+                       bool& is_busy);
 
 // denies_end: whether a READ that says that the file ends at `end` also says that the file is larger. A file that grows
 // while it is read looks the same. The octets that were appended behind `known_size`, its size when it was listed, need

@@ -173,7 +173,7 @@ Task<absl::StatusOr<std::string>> link_text(Flow& flow, nfs3::NfsFh3 fh, Url url
     std::optional<std::size_t> item_len;
     absl::Status status = co_await flow.call_raw(call, results, &item_len);
     nfs3::ReadlinkRes res;
-    if (status.ok()) status = Session::take_readlink(results, item_len, res, text);
+    if (status.ok()) status = Session::take_readlink(results, item_len.value_or(0), res, text);
     if (!status.ok()) co_return explain(status, url.str());
     if (res.status == Nfsstat3::kJukebox && patience.again()) {
       co_await flow.until(patience.next());

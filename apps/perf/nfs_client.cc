@@ -33,9 +33,8 @@ absl::Status no_answer(const std::string& proc) {
 absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   nfs3::ReadRes res;
   nfs3::XdrReader reader(reply.results);
-  const bool reduced = reply.item_len.value_or(0) > 0;
-  if (!parse(reader, res, reduced ? ItemForm::kReduced : ItemForm::kInline)) return no_answer("READ");
-  return check_count(res.status, std::min<std::uint64_t>(res.count, reply.item_len.value_or(res.count)), size, "READ");
+  if (!parse(reader, res, ItemForm::kReduced)) return no_answer("READ");
+  return check_count(res.status, std::min<std::uint64_t>(res.count, reply.item_len.value_or(0)), size, "READ");
 }
 
 absl::Status check_write(const rpcrdma::Reply& reply, std::uint64_t size) {

@@ -19,7 +19,7 @@ namespace {
 // READ of the program returns the number of octets, and as many octets.
 absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   std::uint32_t len = 0;
-  if (rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len.value_or(size) == size) {
+  if (rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len == size) {
     return absl::OkStatus();
   }
   return absl::DataLossError("the listener returned less than was asked for");

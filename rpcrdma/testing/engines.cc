@@ -34,13 +34,20 @@ bool has_result_items(std::uint32_t procedure) {
   return procedure == kRead || procedure == kSwap;
 }
 
-// The results of the test program's READ: a word, the item, any octets.
+// The results of the test program's READ: the length of the item, the item, any octets. Octets that are too few for
+// that length have no item.
 Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
                     std::vector<std::optional<EligibleItem>>& items) {
   const std::uint32_t brought = reduced.empty() ? 0 : reduced[0];
   if (!has_result_items(procedure) || results.size() < kCountLen)
     return brought == 0 ? Walked::kWhole : Walked::kGarbage;
-  items.push_back(EligibleItem{kCountLen, kCountLen, brought, brought != 0});
+  xdr::XdrReader in(results);
+  ConstBytes data;
+  if (brought != 0) {
+    items.push_back(EligibleItem{kCountLen, kCountLen, brought, true});
+  } else {
+    items.push_back(EligibleItem{kCountLen, kCountLen, in.opaque(data) ? static_cast<std::uint32_t>(data.size()) : 0});
+  }
   return Walked::kWhole;
 }
 

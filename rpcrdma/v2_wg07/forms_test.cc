@@ -21,6 +21,9 @@ struct Wg07FormsTest : FormsTest {
   // The engines have settled, and nothing goes in parts.
   void open(ChunkUse chunks = {}, ResponderEnd::Options options = {}) {
     chunks.max_continued_call = chunks.max_continued_reply = 0;
+    open_with_parts(chunks, std::move(options));
+  }
+  void open_with_parts(const ChunkUse& chunks, ResponderEnd::Options options = {}) {
     FormsTest::open(chunks, 4096, std::move(options));
     requester->qp.keep_sent = responder->qp.keep_sent = true;
     answer_with([](ServedCall&) { return ServedReply{}; });
@@ -170,6 +173,33 @@ TEST_F(Wg07FormsTest, ResultsAreThereWhenTheReplyIs) {
   EXPECT_THAT(responder->qp.rdma, SizeIs(1));
   EXPECT_EQ(responder->qp.rdma[0].sends_before, 1u) << "before the Reply";
   EXPECT_THAT(requester->qp.rdma, IsEmpty()) << "only responders read and write";
+}
+
+// What comes in several messages comes to its room, too. A result that is longer than its room ends its Call.
+TEST_F(Wg07FormsTest, ResultsThatComeInPartsAreInTheirRooms) {
+  open_with_parts({.max_write_chunks = 2, .max_continued_reply = 64 << 10});
+  const Octets a = pattern(5001, 1), b = pattern(3, 2);
+  const Message message = many_message({&a, &b});
+  answer_with([&](ServedCall&) { return reply_with(message, responder->pool); });
+  for (const std::size_t first : {6000u, 5001u, 5000u}) {
+    Octets room_a(first, 0xa5), room_b(4, 0xa5);
+    const std::vector<ScatteredBytes> rooms{MutBytes(room_a), MutBytes(room_b)};
+    CallSpec spec = spec_of(kMany, no_operations());
+    spec.result_items = rooms;
+    spec.max_results = 40;
+    const Outcome outcome = call(spec);
+    EXPECT_TRUE(last_reply().body<wg07::ReplyInline>().lists.write_list.empty());
+    if (first < a.size()) {
+      EXPECT_EQ(outcome.status, CallStatus::kBadReply);
+      EXPECT_EQ(outcome.text, "a result has 5001 bytes, and its room in CallSpec::result_items has 5000");
+      continue;
+    }
+    ASSERT_EQ(outcome.status, CallStatus::kSuccess) << outcome.text;
+    EXPECT_THAT(outcome.item_lens, ElementsAre(5001u, 3u));
+    EXPECT_EQ(outcome.results, message.without);
+    EXPECT_EQ(part_of(room_a, 0, 5001), a);
+    EXPECT_EQ(part_of(room_b, 0, 3), b);
+  }
 }
 
 TEST_F(Wg07FormsTest, WhatIsProtectedGoesWhole) {
