@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -35,6 +36,8 @@ struct LeastBuffered {
 
 // add_limit_options puts --max-connections, --max-connections-per-address, --max-buffered and
 // --max-buffered-per-address on a command. `options` outlives the parse.
-void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {});
+// per_address: the default of the second one, in words.
+void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {},
+                       const std::string& per_address = "three quarters of all");
 
 }  // namespace weft::apps

@@ -51,6 +51,7 @@ constexpr std::size_t kMaxConnections = 1024;
 // Limits are the clients' limits from the options and the defaults.
 struct Limits {
   std::size_t connections = 0, connections_per_address = 0;
+  std::size_t lost = 0;                                // clients that are gone while the server works on their Calls
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
@@ -59,7 +60,11 @@ Limits limits_of(const LimitOptions& options, std::uint64_t file_limit) {
   Limits out;
   // Each client has a connection on either side. The rest of the descriptors is for short uses.
   out.connections = options.connections_or(kMaxConnections, file_limit / 2);
-  out.connections_per_address = options.connections_per_address(out.connections);
+  // Where all places are taken, the address that holds most gives way. So without the option one address may have all:
+  // it may be another gateway.
+  out.connections_per_address =
+      std::min(options.max_connections_per_address.value_or(out.connections), out.connections);
+  out.lost = std::min(gateway::ToTcpConfig{}.max_lost, out.connections / 4 + 1);
   out.buffered = options.max_buffered.value_or(kMaxBuffered);
   out.buffered_per_address =
       options.max_buffered_per_address.value_or(std::max(out.buffered / 4, ToRdmaConfig::kLeastBufferedPerAddress));
@@ -128,6 +133,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     config.rpc.max_buffered_per_client = limits.buffered_per_address;
     config.rpc.max_buffered = config.max_replies = limits.buffered;
     config.max_replies_per_address = limits.buffered_per_address;
+    config.max_lost = limits.lost;
     config.rpc.admits = admits;
     // The server may be far away: with few Calls at once, the Calls would wait for one another.
     config.rpc.max_buffered_per_connection = kMaxBufferedPerClient;
@@ -185,7 +191,8 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
   metrics::add_metrics_option(*gateway, options->metrics);
   add_limit_options(*gateway, options->limits,
                     {.mib = gateway::ToRdmaConfig::kLeastBuffered >> 20,
-                     .mib_per_address = gateway::ToRdmaConfig::kLeastBufferedPerAddress >> 20});
+                     .mib_per_address = gateway::ToRdmaConfig::kLeastBufferedPerAddress >> 20},
+                    "all; where they are taken, the address that has most gives one up");
   gateway->footer(
       "Examples:\n"
       "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  RDMA clients reach an NFS server over TCP\n"

@@ -62,6 +62,7 @@ CallOutcome outcome_of(CallStatus status) {
 
 struct Session::Call : PassedCall {
   std::uint64_t mark = 0;          // the observer's
+  bool runs_once = false;          // it must not run twice
   std::vector<std::uint8_t> args;  // without the item, if octets follow it
   rpcrdma::Buffer result;          // for the first operation that can have an item
   onc_tcp::Room::Claim room;       // for `result` and the rest of the Reply
@@ -75,18 +76,19 @@ struct Session::ReplyRecord : onc_tcp::OutRecord {
   onc_tcp::Room::Claim room;
 };
 
-Session::Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, std::string address,
+Session::Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, Ledger::Client place,
                  TimePoint now)
     : shared_(shared),
       id_(id),
       config_(shared.config),
       peer_(std::move(peer)),
-      address_(std::move(address)),
-      room_for_calls_(shared.calls.enter(address_)),
-      room_for_replies_(shared.replies.enter(address_)),
+      place_(std::move(place)),
+      lease_(place_.take(1)),
+      room_for_calls_(shared.calls.enter(address())),
+      room_for_replies_(shared.replies.enter(address())),
       now_(now),
       used_at_(now) {
-  if (shared_.observer != nullptr) shared_.observer->on_connection(id_, address_);
+  if (shared_.observer != nullptr) shared_.observer->on_connection(id_, address());
 }
 
 Session::~Session() {
@@ -99,7 +101,8 @@ void Session::start(boost::asio::ip::tcp::socket socket) {
   stream_ = std::make_shared<onc_tcp::Stream>(std::move(socket), shared_.buffers, config_.stream, room_for_calls_);
   stream_->start(
       {.on_record = [this](Record record) { on_record(std::move(record)); },
-       .on_end = [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); }});
+       .on_end = [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); },
+       .on_short = [this] { wake(); }});
 }
 
 // False if the server cannot be reached.
@@ -125,12 +128,21 @@ std::size_t Session::process(TimePoint now) {
     stream_->look_for_room();
   }
   if (!client_) return 0;
-  const std::size_t moved = client_->process(now);
+  const std::size_t moved = client_->progress(now);
   if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
   if (blocked_ && !over_ && shared_.replies.num_returns() != reply_returns_seen_) {
     on_call(*std::exchange(blocked_, std::nullopt), blocked_mark_);
   }
   return moved;
+}
+
+bool Session::is_busy() const {
+  if (stream_->waits_for_room() || blocked_) return true;
+  return client_ && (client_->state() != rpcrdma::Client::State::kReady || client_->num_outstanding() > 0);
+}
+
+void Session::wake() {
+  if (!std::exchange(listed_, true)) shared_.busy.push_back(this);
 }
 
 std::optional<TimePoint> Session::next_timeout() const {
@@ -157,7 +169,7 @@ std::size_t Session::held_slowly() const {
 }
 
 rpcrdma::ConnectionStatistics Session::statistics() const {
-  rpcrdma::ConnectionStatistics out{.connection = id_, .client = address_};
+  rpcrdma::ConnectionStatistics out{.connection = id_, .client = address()};
   if (client_) out.messages = client_->counters();
   out.waiting = blocked_ ? 1 : 0;
   out.under_way = static_cast<std::uint32_t>(calls_.size()) + out.waiting;
@@ -177,12 +189,14 @@ void Session::tell_answer(std::uint64_t mark, CallOutcome outcome, const rpcrdma
 
 void Session::end(const std::string& why, EndReason reason) {
   if (std::exchange(over_, true)) return;
+  shared_.has_ended = true;
   end_reason_ = reason;
   if (!why.empty() && shared_.log.take(now_)) spdlog::warn("gateway: {}: {}", peer_, why);
   stream_->close(why);
 }
 
 void Session::on_record(Record record) {
+  wake();
   on_call(std::move(record), shared_.observer == nullptr ? 0 : shared_.observer->on_arrival());
 }
 
@@ -234,6 +248,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
     if (!call.room.resize(kCallOverhead + spec.max_results)) return false;
   }
   const auto at = std::prev(calls_.end());
+  call.runs_once = !binding.is_idempotent(spec.procedure, args, {});
   const auto queued = client_->call(spec, [this, at](const rpcrdma::Reply& reply) { on_reply(at, reply); });
   if (!queued.ok()) {
     // A repeated Call gets its answer together with the first one.
@@ -241,6 +256,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
     calls_.pop_back();
     return true;
   }
+  if (call.runs_once) ++num_once_;
   ++num_calls_;
   return true;
 }
@@ -310,6 +326,7 @@ void Session::on_reply(Calls::iterator at, const rpcrdma::Reply& reply) {
   Calls done;
   done.splice(done.end(), calls_, at);
   Call& call = done.front();
+  if (call.runs_once) --num_once_;
   if (over_) return;
   used_at_ = now_;
   if (!reply.message.empty()) {

@@ -9,12 +9,15 @@
 
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
+#include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/call_observer.h"
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/log_budget.h"
 
 namespace weft::gateway {
+
+class Session;
 
 // SharedBySessions is the shared part of the Sessions of one ToRdma. It outlives them.
 struct SharedBySessions {
@@ -26,32 +29,42 @@ struct SharedBySessions {
   onc_tcp::Room &calls, &replies;
   verbs::LogBudget& log;
   rpcrdma::CallObserver* observer = nullptr;
+  std::vector<Session*> busy = {};  // those that need each turn (Session::is_busy)
+  bool has_ended = false;           // some Session is over
 };
 
 // Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
 // client costs only a socket.
 class Session {
  public:
-  // id: no other Session has it. address: the client's address for limits (rpcrdma/peer_group.h).
-  Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, std::string address, TimePoint now);
+  // id: no other Session has it. place: its entry among all clients, of which it takes one place. Its address is the
+  // client's address for limits (rpcrdma/peer_group.h).
+  Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, Ledger::Client place, TimePoint now);
   ~Session();
 
   // Takes over a connection.
   void start(boost::asio::ip::tcp::socket socket);
+  // The device is driven by the caller.
   std::size_t process(TimePoint now);
-  // Whether process drives the device too.
-  bool drives_device() const { return client_ != nullptr; }
+  // Whether process has something to do in each turn: Calls are under way, or wait. Otherwise it is enough to call it
+  // when the device has moved, and now and then.
+  bool is_busy() const;
+  // Takes it out of SharedBySessions::busy, which the caller does.
+  void rest() { listed_ = false; }
   std::optional<TimePoint> next_timeout() const;
   // Looks for a late client. Call it every ToRdma::kCheckEvery.
   void check(TimePoint now);
   // Whether it is to be destroyed, but not from a callback.
   bool is_over() const { return over_; }
 
-  const std::string& address() const { return address_; }
+  rpcrdma::ConnectionId id() const { return id_; }
+  const std::string& address() const { return place_.address(); }
   // Whether the server ever answered a Call of it.
   bool was_useful() const { return used_; }
   // Whether no Call of it is under way at the server.
   bool is_idle() const { return calls_.empty() && !blocked_; }
+  // Whether its Calls under way do no harm if they run twice.
+  bool may_run_again() const { return num_once_ == 0; }
   // The time of the last answer to a Call, or the client's arrival if there was none.
   TimePoint used_at() const { return used_at_; }
   // Since when it waits for memory that other clients hold.
@@ -69,6 +82,8 @@ class Session {
  private:
   struct Call;
   struct ReplyRecord;
+  // Puts it into SharedBySessions::busy.
+  void wake();
   using Calls = std::list<Call>;
 
   void end(const std::string& why, rpcrdma::EndReason reason = rpcrdma::EndReason::kFailed);
@@ -96,7 +111,8 @@ class Session {
   const rpcrdma::ConnectionId id_;
   const ToRdmaConfig& config_;
   std::string peer_;
-  std::string address_;
+  Ledger::Client place_;
+  Lease lease_;  // of one place
   std::shared_ptr<onc_tcp::Room::Client> room_for_calls_, room_for_replies_;
   TimePoint now_;
   TimePoint used_at_;
@@ -106,6 +122,7 @@ class Session {
   Calls calls_;  // their memory outlives client_'s use of it
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
+  bool listed_ = false;  // in SharedBySessions::busy
   bool over_ = false;
   rpcrdma::EndReason end_reason_ = rpcrdma::EndReason::kFailed;
   bool held_back_ = false;
@@ -117,6 +134,7 @@ class Session {
   std::vector<std::optional<rpcrdma::EligibleItem>> results_;
   rpcrdma::ReplyBound bound_;
   std::uint64_t num_calls_ = 0, num_placed_ = 0;
+  std::size_t num_once_ = 0;  // Calls under way that must not run twice
 };
 
 }  // namespace weft::gateway

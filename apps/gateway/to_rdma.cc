@@ -7,12 +7,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
-#include <map>
-#include <tuple>
+#include <unordered_map>
 
 #include "apps/common/command.h"
 #include "apps/common/output.h"
 #include "apps/common/tcp_endpoint.h"
+#include "apps/gateway/room_limits.h"
 #include "apps/gateway/session.h"
 #include "base/address.h"
 #include "fmt/format.h"
@@ -30,18 +30,11 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-namespace {
-
-// A quarter is for clients that hold little, in equal parts for all places.
-onc_tcp::Room::Limits room_limits(std::size_t total, std::size_t per_address, std::size_t num_clients) {
-  const std::size_t reserve = total / 4;
-  return {.total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
-}
-
-}  // namespace
-
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
-    : config_(config), device_(device), acceptor_(std::make_shared<tcp::acceptor>(io)) {}
+    : config_(config),
+      device_(device),
+      acceptor_(std::make_shared<tcp::acceptor>(io)),
+      places_({.client = 1, .address = config.max_connections_per_address, .all = config.max_connections}) {}
 
 absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config, verbs::Device& device,
                                                       asio::io_context& io) {
@@ -52,10 +45,11 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   // The Rooms bound the memory. The pool has one record more, for a record that moves to a larger Buffer.
   const std::size_t longest = std::max(config.stream.record.max_record, config.max_item);
   out->buffers_ = std::make_unique<rpcrdma::BufferPool>(*out->pd_, longest, config.max_buffered + longest);
-  const onc_tcp::Room::Limits room =
-      room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections);
-  out->calls_ = std::make_unique<onc_tcp::Room>(room);
-  out->replies_ = std::make_unique<onc_tcp::Room>(room);
+  const auto room =
+      room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections, 2);
+  if (!room.ok()) return room.status();
+  out->calls_ = std::make_unique<onc_tcp::Room>(*room);
+  out->replies_ = std::make_unique<onc_tcp::Room>(*room);
   out->shared_ = std::make_unique<SharedBySessions>(SharedBySessions{out->config_, device, *out->buffers_, *out->calls_,
                                                                      *out->replies_, out->log_,
                                                                      config.has_metrics ? &out->metrics_ : nullptr});
@@ -116,38 +110,39 @@ void ToRdma::take_in(tcp::socket socket) {
   if (!make_place(address)) {
     ++sums_.no_place;
     if (log_.take(now_)) {
-      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them is idle", address_str(*peer.data()),
-                   sessions_.size());
+      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them gives way",
+                   address_str(*peer.data()), sessions_.size());
     }
     return;
   }
   const rpcrdma::ConnectionId id{static_cast<std::uint32_t>(++sums_.opened)};
-  auto& session =
-      sessions_.emplace_back(std::make_unique<Session>(*shared_, id, address_str(*peer.data()), address, now_));
+  auto& session = sessions_.emplace_back(
+      std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address, id.value), now_));
   session->start(std::move(socket));
 }
 
-// False if all places for this address are taken.
+Ledger::Standing ToRdma::standing(const Session& session) const {
+  using Tenure = Ledger::Tenure;
+  Ledger::Standing out{.weight = session.may_run_again() ? 1u : 0u, .since = session.used_at()};
+  if (!session.was_useful()) {
+    out.tenure = Tenure::kUnused;
+  } else if (session.is_idle() && now_ - session.used_at() >= kIdleAfter) {
+    out.tenure = Tenure::kResting;
+  }
+  return out;
+}
+
+// False if no client gives way to one of this address.
 bool ToRdma::make_place(const std::string& address) {
   forget_ended();
-  std::map<std::string, std::size_t> num_of;
-  for (const auto& session : sessions_) ++num_of[session->address()];
-  const bool address_is_full = num_of[address] >= config_.max_connections_per_address;
-  if (sessions_.size() < config_.max_connections && !address_is_full) return true;
-  // A client without an answered Call goes first, then a client of the address that has the most. Among equals, the
-  // client that has been idle longest goes first.
-  const auto rank = [&](const Session& session) {
-    return std::tuple(session.was_useful(), ~num_of[session.address()], session.used_at());
-  };
-  Session* least = nullptr;
-  for (const auto& session : sessions_) {
-    if (address_is_full && session->address() != address) continue;
-    if (session->was_useful() && (!session->is_idle() || now_ - session->used_at() < kIdleAfter)) continue;
-    if (least == nullptr || rank(*session) < rank(*least)) least = session.get();
+  while (places_.asks(address, 1) != Ledger::Verdict::kFits) {
+    std::unordered_map<std::uint64_t, Session*> by_tag;
+    for (const auto& session : sessions_) by_tag.emplace(session->id().value, session.get());
+    const auto leaves = places_.gives_way(address, 1, [&](std::uint64_t tag) { return standing(*by_tag.at(tag)); });
+    if (!leaves) return false;
+    by_tag.at(*leaves)->give_way("all places are taken, and another client needs one");
+    forget_ended();
   }
-  if (least == nullptr) return false;
-  least->give_way("all places are taken, and this client is idle");
-  forget_ended();
   return true;
 }
 
@@ -173,16 +168,23 @@ void ToRdma::check() {
 }
 
 void ToRdma::forget_ended() {
-  std::erase_if(sessions_, [this](const auto& session) {
-    if (!session->is_over()) return false;
-    num_calls_ += session->num_calls();
-    num_placed_ += session->num_placed();
-    const rpcrdma::ConnectionStatistics last = session->statistics();
+  if (!std::exchange(shared_->has_ended, false)) return;
+  std::erase_if(shared_->busy, [](const Session* session) { return session->is_over(); });
+  for (auto at = sessions_.begin(); at != sessions_.end();) {
+    const Session& session = **at;
+    if (!session.is_over()) {
+      ++at;
+      continue;
+    }
+    num_calls_ += session.num_calls();
+    num_placed_ += session.num_placed();
+    const rpcrdma::ConnectionStatistics last = session.statistics();
     sums_.ended_messages += last.messages;
-    ++sums_.ended[static_cast<std::size_t>(session->end_reason())];
+    ++sums_.ended[static_cast<std::size_t>(session.end_reason())];
     if (shared_->observer != nullptr) shared_->observer->on_end(last);
-    return true;
-  });
+    if (next_resting_ == at) ++next_resting_;
+    at = sessions_.erase(at);
+  }
 }
 
 std::size_t ToRdma::process(TimePoint now) {
@@ -191,23 +193,50 @@ std::size_t ToRdma::process(TimePoint now) {
     check();
     next_check_ = now + kCheckEvery;
   }
-  std::size_t moved = 0;
-  bool is_driven = false;
-  for (const auto& session : sessions_) {
-    if (session->is_over()) continue;
-    is_driven = is_driven || session->drives_device();
-    moved += session->process(now);
+  const std::size_t moved = device_.process(now);
+  if (moved > 0 || now >= next_look_) {
+    num_unseen_ = sessions_.size();
+    next_look_ = now + kLookEvery;
   }
+  const std::size_t news = turn_of_busy() + turn_of_resting();
   forget_ended();
-  return is_driven ? moved : moved + device_.process(now);
+  // Requests that follow from the news go out now.
+  return moved + news + num_unseen_ + (news > 0 ? device_.process(now) : 0);
+}
+
+std::size_t ToRdma::turn_of_busy() {
+  std::vector<Session*>& busy = shared_->busy;
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < busy.size();) {
+    Session& session = *busy[i];
+    if (!session.is_over()) moved += session.process(now_);
+    if (!session.is_over() && session.is_busy()) {
+      ++i;
+      continue;
+    }
+    session.rest();
+    busy[i] = busy.back();
+    busy.pop_back();
+  }
+  return moved;
+}
+
+std::size_t ToRdma::turn_of_resting() {
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < kRestingPerTurn && num_unseen_ > 0; ++i, --num_unseen_) {
+    if (next_resting_ == sessions_.end()) next_resting_ = sessions_.begin();
+    if (next_resting_ == sessions_.end()) break;
+    Session& session = **next_resting_++;
+    if (!session.is_over()) moved += session.process(now_);
+  }
+  return moved;
 }
 
 std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
-  if (!sessions_.empty()) next = earliest(next, next_check_);
-  for (const auto& session : sessions_) {
-    next = earliest(next, session->is_over() ? TimePoint{} : session->next_timeout());
-  }
+  if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
+  if (num_unseen_ > 0 || shared_->has_ended) return TimePoint{};
+  for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return next;
 }
 

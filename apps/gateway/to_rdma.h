@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
+#include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
@@ -35,7 +36,7 @@ struct ToRdmaConfig {
   // Bytes of the rest of a Reply if the Call sets no smaller bound: more than a READDIR or READ_PLUS of 1 MiB.
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
-  std::size_t max_connections_per_address = 768;
+  std::size_t max_connections_per_address = 1024;
   std::chrono::milliseconds accept_pause{100};  // before the next accept after the process ran out of descriptors
 
   // The longest Call and the longest Reply find room in this while nothing else holds any.
@@ -53,15 +54,22 @@ struct SharedBySessions;
 // verifiers included. The gateway answers a program without an Upper-Layer Binding with PROG_UNAVAIL.
 //
 // Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
-// gives way. When all places for connections are taken, in total or for one address, the next client gets the place of
-// a client that never had a Call answered, or of the client that has been idle longest.
+// gives way. When all places for connections are taken, in total or for one address, one client gives way to the next
+// one: it connects and asks again, as clients do that lost a connection. Ledger::gives_way chooses it: one that never
+// had a Call answered, or one of the address that holds most. Of that address an idle one goes first, then one whose
+// Calls under way may all run twice, and the one whose last answer is oldest.
 //
 // It runs in the thread of its io_context only.
 class ToRdma {
  public:
   // How often it looks for clients that are late or slow.
   static constexpr std::chrono::milliseconds kCheckEvery{200};
-  // A client that has been idle for less than this keeps its place.
+  // How many clients without Calls it looks at in a turn for news of the server, after the device has moved. So a turn
+  // costs the same with any number of them.
+  static constexpr std::size_t kRestingPerTurn = 16;
+  // How often it looks at all of them in any case.
+  static constexpr std::chrono::milliseconds kLookEvery{1000};
+  // A client that has been idle for less than this counts as busy.
   static constexpr std::chrono::milliseconds kIdleAfter{1000};
 
   // device and io outlive it.
@@ -83,9 +91,12 @@ class ToRdma {
                                                  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor);
   void take_in(boost::asio::ip::tcp::socket socket);
   bool make_place(const std::string& address);
+  Ledger::Standing standing(const Session& session) const;
   void make_room();
   void check();
   void forget_ended();
+  std::size_t turn_of_busy();
+  std::size_t turn_of_resting();
 
   ToRdmaConfig config_;
   verbs::Device& device_;
@@ -97,8 +108,11 @@ class ToRdma {
   rpcrdma::ServerStatistics sums_;  // without the clients that are there
   std::unique_ptr<SharedBySessions> shared_;
   verbs::LogBudget log_;
-  TimePoint now_{}, next_check_{};
+  TimePoint now_{}, next_check_{}, next_look_{};
+  Ledger places_{{}};
   std::list<std::unique_ptr<Session>> sessions_;
+  std::list<std::unique_ptr<Session>>::iterator next_resting_ = sessions_.end();
+  std::size_t num_unseen_ = 0;                    // sessions that were not looked at since the device moved
   std::uint64_t num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };
 

@@ -13,6 +13,7 @@
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/record_parts.h"
 #include "apps/gateway/reserved_port.h"
+#include "apps/gateway/room_limits.h"
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
@@ -72,6 +73,8 @@ struct ToTcp::Client {
   std::multimap<std::uint32_t, std::shared_ptr<Call>> calls;  // by XID, in order of arrival
   bool ended = false;
   std::optional<TimePoint> give_up_at;  // set for a lost client
+  Ledger::Client lost;                  // for a lost client: its entry among them, and its place
+  Lease place;
 };
 
 namespace {
@@ -116,12 +119,9 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
   if (config.has_metrics) out->server_->observe(out->calls_);
   out->config_.stream = to_server(config.stream);
   out->replies_ = &out->server_->make_buffers(config.stream.record.max_record, config.max_replies);
-  const std::size_t reserve = config.max_replies / 4;
-  out->room_ = std::make_unique<onc_tcp::Room>(
-      onc_tcp::Room::Limits{.total = config.max_replies,
-                            .per_address = config.max_replies_per_address,
-                            .reserve = reserve,
-                            .small = reserve / std::max<std::size_t>(config.rpc.max_connections, 1)});
+  const auto room = room_limits(config.max_replies, config.max_replies_per_address, config.rpc.max_connections, 1);
+  if (!room.ok()) return room.status();
+  out->room_ = std::make_unique<onc_tcp::Room>(*room);
   return out;
 }
 
@@ -133,6 +133,8 @@ ToTcp::~ToTcp() {
 // Releases all memory of the pools, even if other code still holds the client.
 void ToTcp::end(Client& client) {
   client.ended = true;
+  client.place.end();
+  client.lost = {};
   client.callbacks->end();
   boost::system::error_code ignored;
   if (client.connecting) client.connecting->close(ignored);
@@ -162,7 +164,7 @@ metrics::Snapshot ToTcp::snapshot() const {
 
 std::size_t ToTcp::process(TimePoint now) {
   now_ = now;
-  while (!lost_.empty() && (*lost_.front()->give_up_at <= now || lost_.size() > config_.max_lost)) {
+  while (!lost_.empty() && *lost_.front()->give_up_at <= now) {
     const std::shared_ptr<Client> oldest = lost_.front();
     give_up(*oldest, "the server did not answer Calls of a client that was lost");
   }
@@ -290,13 +292,32 @@ void ToTcp::on_end(const rpcrdma::ConnectionEnd& over) {
   if (client->ended) return;
   client->callbacks->end();
   std::erase_if(client->calls, [this](const auto& call) { return !server_->keeps_reply_of(call.second->served.id); });
-  client->give_up_at = now_ + config_.answer_wait;
-  lost_.push_back(client);
   if (!client->calls.empty() && log_.take(now_)) {
     spdlog::info("gateway: {}: {} answers are awaited although its connection is over: {}", client->peer,
                  client->calls.size(), over.why);
   }
-  end_if_done(*client);
+  keep_lost(client);
+}
+
+void ToTcp::keep_lost(const std::shared_ptr<Client>& client) {
+  client->give_up_at = now_ + config_.answer_wait;
+  lost_.push_back(client);
+  if (client->calls.empty()) return end_if_done(*client);
+  const std::string address = group_of(client->peer);
+  const auto find = [this](std::uint64_t tag) {
+    return *std::ranges::find_if(lost_, [tag](const auto& one) { return one->id.value == tag; });
+  };
+  const auto judge = [&](std::uint64_t tag) {
+    return Ledger::Standing{.tenure = Ledger::Tenure::kResting, .since = *find(tag)->give_up_at};
+  };
+  while (lost_places_.asks(address, 1) != Ledger::Verdict::kFits) {
+    const auto leaves = lost_places_.gives_way(address, 1, judge);
+    give_up(leaves ? *find(*leaves) : *client,
+            "the server did not answer Calls of a client that was lost, and other clients were lost since");
+    if (!leaves) return;
+  }
+  client->lost = lost_places_.enter(address, client->id.value);
+  client->place = client->lost.take(1);
 }
 
 void ToTcp::end_if_done(Client& client) {

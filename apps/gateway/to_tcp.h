@@ -18,6 +18,7 @@
 #include "apps/common/allow_list.h"
 #include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
+#include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/server.h"
 #include "verbs-shim/api/log_budget.h"
@@ -33,9 +34,9 @@ struct ToTcpConfig {
   std::size_t max_replies = 256 << 20;
   std::size_t max_replies_per_address = 64 << 20;
   // Calls that must not run twice are awaited for this time after their client was lost, and for this many lost
-  // clients.
+  // clients. Beyond them, the address with most lost clients gives up the one that was lost first.
   std::chrono::milliseconds answer_wait{30000};
-  std::size_t max_lost = 64;
+  std::size_t max_lost = 256;
   // A client is disconnected if its TCP connection to the server is not established after this time. It then connects
   // and asks again.
   std::chrono::milliseconds connect_timeout{10000};
@@ -80,7 +81,7 @@ class ToTcp : private rpcrdma::Service {
   struct Client;
 
   ToTcp(const ToTcpConfig& config, verbs::Device& device, boost::asio::io_context& io)
-      : config_(config), device_(device), io_(io) {}
+      : config_(config), device_(device), io_(io), lost_places_({.client = 1, .all = config.max_lost}) {}
 
   void on_call(rpcrdma::ServedCall served) override;
   void on_end(const rpcrdma::ConnectionEnd& end) override;
@@ -92,6 +93,8 @@ class ToTcp : private rpcrdma::Service {
   bool pass_reply(Client& client, onc_tcp::Record record);
   static void end(Client& client);
   void end_if_done(Client& client);
+  // A lost client takes a place among them.
+  void keep_lost(const std::shared_ptr<Client>& client);
   void give_up(Client& client, const std::string& why);
   void warn(const Client& client, const std::string& what);
   // Takes the client out of the lists of clients with pending answers or connections.
@@ -109,8 +112,9 @@ class ToTcp : private rpcrdma::Service {
   std::unique_ptr<rpcrdma::Server> server_;
   rpcrdma::BufferPool* replies_ = nullptr;                              // the server's
   std::unordered_map<std::uint32_t, std::shared_ptr<Client>> clients_;  // by ConnectionId
-  std::list<std::shared_ptr<Client>> lost_;                             // with outstanding answers, the oldest first
-  std::list<std::shared_ptr<Client>> connecting_;                       // the oldest first
+  Ledger lost_places_{{}};
+  std::list<std::shared_ptr<Client>> lost_;        // with outstanding answers, the oldest first
+  std::list<std::shared_ptr<Client>> connecting_;  // the oldest first
   verbs::LogBudget log_;
   TimePoint now_{}, next_check_{};
   std::vector<std::optional<rpcrdma::EligibleItem>> found_;

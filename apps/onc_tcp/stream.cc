@@ -94,7 +94,10 @@ bool Stream::deliver() {
         events->on_record(receiver_.take());
         break;
       }
-      case RecordReceiver::Outcome::kNoRoom: no_room_ = true; return true;
+      case RecordReceiver::Outcome::kNoRoom:
+        no_room_ = true;
+        if (events_->on_short) events_->on_short();
+        return true;
       case RecordReceiver::Outcome::kTooLong:
         close("a record of more than " + std::to_string(config_.record.max_record) + " bytes, or one that never ends");
         return false;

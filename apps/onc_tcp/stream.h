@@ -22,6 +22,8 @@ struct StreamEvents {
   // Called once, as the last event. `why` is one line. It is empty if the peer ended the connection between two
   // records.
   std::function<void(const std::string& why)> on_end;
+  // A record begins to wait for memory (Stream::waits_for_room). May be empty.
+  std::function<void()> on_short = {};
 };
 
 struct StreamConfig {

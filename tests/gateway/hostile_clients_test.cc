@@ -204,6 +204,28 @@ TEST_F(HostileClients, WhatSaysNothingMakesNoConnectionToTheServer) {
   expect_served();
 }
 
+// A promise to each client that cannot be kept is none: the gateway does not start.
+TEST_F(HostileClients, SoManyPlacesThatNoneHasRoomForACallAreRefused) {
+  config.max_connections = config.max_connections_per_address = 16000;
+  config.max_buffered = 64 << 20;
+  const auto made = ToRdma::start(config, *gateway_device, io);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.status().message().find("16000 connections need 250 MiB"), std::string::npos) << made.status();
+  config.max_buffered = 250 << 20;
+  start_gateway();
+  expect_served();
+}
+
+// What rests costs no turns: the clients that work are looked at in each, the others a few at a time.
+TEST_F(HostileClients, ClientsThatRestCostATurnNoMoreThanAFew) {
+  constexpr int kResting = 100;
+  for (int i = 0; i < kResting; ++i) EXPECT_FALSE(ask(connect(), nfs_call(1, kNull, {})).empty());
+  settle();
+  // The server goes, and each of them hears of it.
+  server.reset();
+  EXPECT_TRUE(run([&] { return std::ranges::all_of(clients, [](auto& one) { return one->ended.has_value(); }); }));
+}
+
 struct FewPlaces : HostileClients {
   static constexpr std::size_t kPlaces = 8, kPlacesPerAddress = 6;
   void SetUp() override {
@@ -247,45 +269,92 @@ TEST_F(FewPlaces, AClientThatWasNeverAnsweredGivesItsPlaceBeforeOneThatWas) {
   EXPECT_FALSE(useful.ended);
 }
 
-TEST_F(FewPlaces, ClientsThatWereBusyAMomentAgoKeepTheirs) {
-  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect_useful("127.0.0.1");
-  pass(ToRdma::kIdleAfter - ToRdma::kCheckEvery);
-  TcpEnd& refused = connect("127.0.0.1");
-  EXPECT_TRUE(run([&] { return refused.ended.has_value(); }));
-  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) EXPECT_FALSE(clients[i]->ended) << i;
-  pass(ToRdma::kCheckEvery);
+// Nobody is idle: the one whose last answer is oldest gives way.
+TEST_F(FewPlaces, ClientsThatWereBusyAMomentAgoGiveWayOneForEachNewcomer) {
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) {
+    connect_useful("127.0.0.1");
+    pass(std::chrono::milliseconds(1));
+  }
   expect_served();
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) EXPECT_EQ(clients[i]->ended.has_value(), i == 0) << i;
 }
 
 TEST_F(FewPlaces, AnAddressThatHasAllOfItsOwnTakesNoneOfAnothers) {
   tcp::socket& other = connect_raw("127.0.0.2");
-  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect_useful("127.0.0.1");
-  pass(std::chrono::seconds(2));
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) {
+    connect_useful("127.0.0.1");
+    pass(std::chrono::seconds(2));
+  }
   expect_served();
   EXPECT_FALSE(is_gone(other));
   EXPECT_TRUE(clients[0]->ended);
 }
 
-TEST_F(FewPlaces, ClientsWithCallsUnderWayKeepTheirs) {
-  const auto answer_before = std::exchange(answer, nullptr);
-  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect("127.0.0.1").send(nfs_call(1, kNull, {}));
-  ASSERT_TRUE(run([&] { return calls.size() == kPlacesPerAddress; }));
-  for (rpcrdma::ServedCall& call : calls) server->reply(call.id, {});
-  calls.clear();
-  ASSERT_TRUE(run([&] { return std::ranges::all_of(clients, [](auto& one) { return one->records.size() == 1; }); }));
-  for (auto& client : clients) client->send(nfs_call(2, kNull, {}));
-  ASSERT_TRUE(run([&] { return calls.size() == kPlacesPerAddress; }));
+// A client whose first Call was answered, and whose second one the server keeps.
+struct BusyPlaces : FewPlaces {
+  TcpEnd& connect_busy(const char* from, std::uint32_t procedure = kNull) {
+    TcpEnd& client = connect_useful(from);
+    const std::size_t num = calls.size();
+    const auto answer_before = std::exchange(answer, nullptr);
+    client.send(nfs_call(2, procedure, procedure == kNull ? Octets{} : remove_args()));
+    EXPECT_TRUE(run([&] { return calls.size() == num + 1; }));
+    answer = answer_before;
+    return client;
+  }
+  static Octets remove_args() {
+    Octets args;
+    rpcrdma::xdr::XdrWriter out(args);
+    out.opaque(Octets{1, 2, 3, 4});
+    out.string("name");
+    return args;
+  }
+  static std::size_t num_ended(const std::vector<TcpEnd*>& some) {
+    return static_cast<std::size_t>(std::ranges::count_if(some, [](TcpEnd* one) { return one->ended.has_value(); }));
+  }
+  static constexpr std::uint32_t kRemove = 12;
+};
+
+// Two addresses hold all places, and each of their clients has a Call under way.
+TEST_F(BusyPlaces, TwoAddressesWithCallsUnderWayLockNobodyOut) {
+  std::vector<TcpEnd*> many, few;
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) many.push_back(&connect_busy("127.0.0.1"));
+  for (std::size_t i = kPlacesPerAddress; i < kPlaces; ++i) few.push_back(&connect_busy("127.0.0.2"));
   pass(std::chrono::seconds(2));
-  TcpEnd& refused = connect("127.0.0.1");
-  EXPECT_TRUE(run([&] { return refused.ended.has_value(); }));
-  answer = answer_before;
-  expect_served("127.0.0.2");
-  for (rpcrdma::ServedCall& call : calls) server->reply(call.id, {});
-  calls.clear();
-  EXPECT_TRUE(run([&] {
-    return std::ranges::all_of(std::span(clients).first(kPlacesPerAddress),
-                               [](auto& one) { return one->records.size() == 2; });
-  }));
+  // Of the newcomers each has an address of its own, and all stay.
+  std::vector<TcpEnd*> newcomers;
+  for (const char* from : {"127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}) {
+    newcomers.push_back(&connect_useful(from));
+  }
+  EXPECT_EQ(num_ended(newcomers), 0u);
+  EXPECT_EQ(num_ended(many), 4u) << "the address that holds most";
+  EXPECT_EQ(num_ended(few), 0u);
+  // Those that had to go come again, and take nothing from addresses that hold less.
+  for (int i = 0; i < 20; ++i) connect_busy("127.0.0.1");
+  EXPECT_EQ(num_ended(newcomers), 0u);
+  EXPECT_EQ(num_ended(few), 0u);
+}
+
+TEST_F(BusyPlaces, ANewcomerIsServedThoughItsOwnAddressHoldsAllWithCallsUnderWay) {
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) connect_busy("127.0.0.1");
+  for (int i = 0; i < 20; ++i) {
+    expect_served();
+    connect_busy("127.0.0.1");
+  }
+}
+
+TEST_F(BusyPlaces, ClientsWhoseCallsMustNotRunTwiceGiveWayLast) {
+  std::vector<TcpEnd*> once, again;
+  for (std::size_t i = 0; i < kPlacesPerAddress; ++i) {
+    (i < 3 ? once : again).push_back(&connect_busy("127.0.0.1", i < 3 ? kRemove : kNull));
+    pass(std::chrono::milliseconds(1));
+  }
+  for (int i = 0; i < 3; ++i) {
+    TcpEnd& newcomer = connect_useful("127.0.0.1");
+    EXPECT_FALSE(newcomer.ended);
+    newcomer.send(nfs_call(3, kNull, {}));
+  }
+  EXPECT_EQ(num_ended(again), 3u);
+  EXPECT_EQ(num_ended(once), 0u);
 }
 
 TEST_F(FewPlaces, OneAddressLeavesPlacesToOthers) {
