@@ -32,6 +32,9 @@ local ddp_header = Field.new("iwarp_ddp")
 local rdma_opcode = Field.new("iwarp_rdma.opcode")
 local term_error_llp = Field.new("iwarp_rdma.term_errcode_llp")
 
+-- Wireshark 4.6 shows the words of MPA revision 2 itself (iwarp_mpa.enhanced.*).
+local shows_connection_data = not pcall(Field.new, "iwarp_mpa.enhanced_flag")
+
 local UNTAGGED_HEADER_LEN = 18
 local RPCRDMA1_FORMAT = 0xf6ab0e18
 local NO_DEPTH = 0x3fff -- RFC 6581 section 9.1
@@ -80,6 +83,9 @@ local function add_connection_data(tree, private)
     tree:malformed("the private data ends within the enhanced connection data")
     return
   end
+  if not shows_connection_data then
+    return
+  end
   local data = tree:get():add(word, "Enhanced RDMA connection establishment data (RFC 6581)")
   data:add(f.peer_to_peer, word)
   data:add(f.rtr_send, word)
@@ -123,7 +129,9 @@ local function add_startup_frame(tree, key)
   end
   local has_connection_data = false
   if head(1, 1):uint() >= 2 then
-    tree:get():add(f.s_flag, head(0, 1))
+    if shows_connection_data then
+      tree:get():add(f.s_flag, head(0, 1))
+    end
     has_connection_data = head(0, 1):bitfield(3, 1) == 1
   end
   if has_connection_data then
