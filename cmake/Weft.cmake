@@ -28,6 +28,14 @@ function(weft_library name)
   cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+  # Eight sources a compilation: half the time of a build, since their headers are read once.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  # Then g++ takes an empty absl::InlinedVector in a std::optional for uninitialised, and an anonymous namespace for one
+  # that several programs share. clang reads each source by itself, with these two warnings.
+  if(WEFT_UNITY)
+    target_compile_options(${name} PRIVATE
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized$<SEMICOLON>-Wno-subobject-linkage>)
+  endif()
 endfunction()
 
 # weft_test_code(NAME): how a target made of tests' own code is compiled. Under a sanitizer this code is not optimised, and

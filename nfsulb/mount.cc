@@ -22,7 +22,7 @@ constexpr Type ppathcnf = opaque_fixed<4 + 5 * 4 + 2 * 4 + 2 * 4>;
 constexpr Type mountres3 = result<structure<nfs_fh3, array<uint32, kNoLimit, kFlavors>>>;
 
 using enum Runs;
-constexpr Operation kProcedures1[] = {
+constexpr Operation kMountProcedures1[] = {
     operation(0, "NULL", kAgain, void_type, void_type),     //
     operation(1, "MNT", kAgain, dirpath, fhstatus),         //
     operation(2, "DUMP", kAgain, void_type, mountlist),     //
@@ -31,21 +31,22 @@ constexpr Operation kProcedures1[] = {
     operation(5, "EXPORT", kAgain, void_type, exports),     //
     operation(6, "EXPORTALL", kAgain, void_type, exports),  // Sun's mount.x
 };
-constexpr Operation kProcedures2[] = {
-    kProcedures1[0], kProcedures1[1],
-    kProcedures1[2], kProcedures1[3],
-    kProcedures1[4], kProcedures1[5],
-    kProcedures1[6], operation(7, "PATHCONF", kAgain, dirpath, ppathcnf),  // in no RFC
+constexpr Operation kMountProcedures2[] = {
+    kMountProcedures1[0], kMountProcedures1[1],
+    kMountProcedures1[2], kMountProcedures1[3],
+    kMountProcedures1[4], kMountProcedures1[5],
+    kMountProcedures1[6], operation(7, "PATHCONF", kAgain, dirpath, ppathcnf),  // in no RFC
 };
-constexpr Operation kProcedures3[] = {
-    kProcedures1[0], operation(1, "MNT", kAgain, dirpath, mountres3), kProcedures1[2], kProcedures1[3], kProcedures1[4],
-    kProcedures1[5],
+constexpr Operation kMountProcedures3[] = {
+    kMountProcedures1[0], operation(1, "MNT", kAgain, dirpath, mountres3),
+    kMountProcedures1[2], kMountProcedures1[3],
+    kMountProcedures1[4], kMountProcedures1[5],
 };
 
 }  // namespace
 
-constexpr Program kMount1 = {kProcedures1};
-constexpr Program kMount2 = {kProcedures2};
-constexpr Program kMount3 = {kProcedures3};
+constexpr Program kMount1 = {kMountProcedures1};
+constexpr Program kMount2 = {kMountProcedures2};
+constexpr Program kMount3 = {kMountProcedures3};
 
 }  // namespace weft::nfsulb

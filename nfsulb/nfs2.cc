@@ -35,7 +35,7 @@ constexpr Type statfsres = result<opaque_fixed<5 * 4>>;
 constexpr Type nfsstat = uint32;
 
 using enum Runs;
-constexpr Operation kProcedures[] = {
+constexpr Operation kNfs2Procedures[] = {
     operation(0, "NULL", kAgain, void_type, void_type),        operation(1, "GETATTR", kAgain, fhandle, attrstat),
     operation(2, "SETATTR", kOnce, sattrargs, attrstat),       operation(3, "ROOT", kAgain, void_type, void_type),
     operation(4, "LOOKUP", kAgain, diropargs, diropres),       operation(5, "READLINK", kAgain, fhandle, readlinkres),
@@ -49,6 +49,6 @@ constexpr Operation kProcedures[] = {
 
 }  // namespace
 
-constexpr Program kNfs2 = {kProcedures};
+constexpr Program kNfs2 = {kNfs2Procedures};
 
 }  // namespace weft::nfsulb

@@ -73,7 +73,7 @@ constexpr Type PATHCONF3res = result<structure<post_op_attr, opaque_fixed<6 * 4>
 constexpr Type COMMIT3res = result<structure<wcc_data, writeverf3>, wcc_data>;
 
 using enum Runs;
-constexpr Operation kProcedures[] = {
+constexpr Operation kNfs3Procedures[] = {
     operation(0, "NULL", kAgain, void_type, void_type),
     operation(1, "GETATTR", kAgain, nfs_fh3, GETATTR3res),
     operation(2, "SETATTR", kOnce, SETATTR3args, SETATTR3res),
@@ -100,6 +100,6 @@ constexpr Operation kProcedures[] = {
 
 }  // namespace
 
-constexpr Program kNfs3 = {kProcedures};
+constexpr Program kNfs3 = {kNfs3Procedures};
 
 }  // namespace weft::nfsulb

@@ -35,7 +35,7 @@ constexpr Type offload_info4 = union_or<uint64, arm<0, write_response4>>;
 constexpr Type CB_OFFLOAD4args = structure<nfs_fh4, stateid4, offload_info4>;
 
 using enum Runs;
-constexpr Operation kOperations[] = {
+constexpr Operation kCallbackOperations[] = {
     operation(3, "CB_GETATTR", kAgain, CB_GETATTR4args, CB_GETATTR4res),
     operation(4, "CB_RECALL", kOnce, CB_RECALL4args, nfsstat4),
     operation(5, "CB_LAYOUTRECALL", kOnce, CB_LAYOUTRECALL4args, nfsstat4, 1),
@@ -51,18 +51,18 @@ constexpr Operation kOperations[] = {
     operation(15, "CB_OFFLOAD", kOnce, CB_OFFLOAD4args, nfsstat4, 2),
     operation(kIllegal, "CB_ILLEGAL", kAgain, void_type, nfsstat4),
 };
-constexpr Type nfs_cb_ops = operations_of(kOperations);
+constexpr Type nfs_cb_ops = operations_of(kCallbackOperations);
 
 constexpr Type CB_COMPOUND4args = structure<compound_tag, minorversion, uint32, nfs_cb_ops>;
 constexpr Type CB_COMPOUND4res = structure<nfsstat4, same_tag, nfs_cb_ops>;
 
-constexpr Operation kProcedures[] = {
+constexpr Operation kCallbackProcedures[] = {
     operation(0, "CB_NULL", kAgain, void_type, void_type),
     operation(1, "CB_COMPOUND", kAgain, CB_COMPOUND4args, CB_COMPOUND4res),
 };
 
 }  // namespace
 
-constexpr Program kNfs4Callback = {kProcedures};
+constexpr Program kNfs4Callback = {kCallbackProcedures};
 
 }  // namespace weft::nfsulb

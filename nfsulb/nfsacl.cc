@@ -35,7 +35,7 @@ constexpr Type SETACL3res = structure<uint32, post_op_attr>;
 constexpr Type GETXATTRDIR3res = result<structure<nfs_fh3, post_op_attr>, post_op_attr>;
 
 using enum Runs;
-constexpr Operation kProcedures2[] = {
+constexpr Operation kAclProcedures2[] = {
     operation(0, "NULL", kAgain, void_type, void_type),
     with_retry(operation(1, "GETACL", kAgain, GETACL2args, GETACL2res)),  // U1-5.2-06
     operation(2, "SETACL", kOnce, SETACL2args, attrstat),
@@ -43,7 +43,7 @@ constexpr Operation kProcedures2[] = {
     operation(4, "ACCESS", kAgain, ACCESS2args, ACCESS2res),
     operation(5, "GETXATTRDIR", kOnce, GETXATTRDIR2args, GETXATTRDIR2res),  // Solaris only
 };
-constexpr Operation kProcedures3[] = {
+constexpr Operation kAclProcedures3[] = {
     operation(0, "NULL", kAgain, void_type, void_type),
     with_retry(operation(1, "GETACL", kAgain, GETACL3args, GETACL3res)),
     operation(2, "SETACL", kOnce, SETACL3args, SETACL3res),
@@ -52,7 +52,7 @@ constexpr Operation kProcedures3[] = {
 
 }  // namespace
 
-constexpr Program kNfsAcl2 = {kProcedures2};
-constexpr Program kNfsAcl3 = {kProcedures3};
+constexpr Program kNfsAcl2 = {kAclProcedures2};
+constexpr Program kNfsAcl3 = {kAclProcedures3};
 
 }  // namespace weft::nfsulb

@@ -8,26 +8,26 @@ namespace {
 using namespace xdr;
 
 constexpr Type netobj = opaque<1024>;
-constexpr Type name = string<1024>;      // LM_MAXSTRLEN
-constexpr Type notified = string<1025>;  // LM_MAXNAMELEN
+constexpr Type caller_name = string<1024>;  // LM_MAXSTRLEN
+constexpr Type notified = string<1025>;     // LM_MAXNAMELEN
 // The cookie of a Call comes back in its Reply.
-constexpr Type cookie = noted<netobj, Note::kLength>;
+constexpr Type call_cookie = noted<netobj, Note::kLength>;
 constexpr Type same_cookie = bounded<netobj, Bound::kLength>;
 
 // Versions 1 and 3 have offsets and lengths of 32 bits, version 4 has 64 bits.
 template <const Type& kOffset>
 constexpr Type holder = structure<boolean, uint32, netobj, kOffset, kOffset>;
 template <const Type& kOffset>
-constexpr Type lock = structure<name, netobj, netobj, uint32, kOffset, kOffset>;
+constexpr Type lock = structure<caller_name, netobj, netobj, uint32, kOffset, kOffset>;
 template <const Type& kOffset>
-constexpr Type lockargs = structure<cookie, boolean, boolean, lock<kOffset>, boolean, uint32>;
+constexpr Type lockargs = structure<call_cookie, boolean, boolean, lock<kOffset>, boolean, uint32>;
 template <const Type& kOffset>
-constexpr Type cancargs = structure<cookie, boolean, boolean, lock<kOffset>>;
+constexpr Type cancargs = structure<call_cookie, boolean, boolean, lock<kOffset>>;
 template <const Type& kOffset>
-constexpr Type testargs = structure<cookie, boolean, lock<kOffset>>;
+constexpr Type testargs = structure<call_cookie, boolean, lock<kOffset>>;
 template <const Type& kOffset>
-constexpr Type unlockargs = structure<cookie, lock<kOffset>>;
-constexpr Type shareargs = structure<cookie, structure<name, netobj, netobj, uint32, uint32>, boolean>;
+constexpr Type unlockargs = structure<call_cookie, lock<kOffset>>;
+constexpr Type shareargs = structure<call_cookie, structure<caller_name, netobj, netobj, uint32, uint32>, boolean>;
 constexpr Type notify = structure<notified, uint32>;
 
 constexpr std::uint32_t kDenied = 1;
@@ -38,7 +38,7 @@ constexpr Type shareres = structure<same_cookie, uint32, uint32>;
 
 using enum Runs;
 template <const Type& kOffset>
-constexpr Operation kProcedures[] = {
+constexpr Operation kNlmProcedures[] = {
     operation(0, "NULL", kAgain, void_type, void_type),
     operation(1, "TEST", kAgain, testargs<kOffset>, testres<kOffset>),
     operation(2, "LOCK", kOnce, lockargs<kOffset>, res),
@@ -65,8 +65,8 @@ constexpr std::size_t kNumProcedures1 = 16;
 
 }  // namespace
 
-constexpr Program kNlm1 = {std::span(kProcedures<uint32>).first(kNumProcedures1)};
-constexpr Program kNlm3 = {kProcedures<uint32>};
-constexpr Program kNlm4 = {kProcedures<uint64>};
+constexpr Program kNlm1 = {std::span(kNlmProcedures<uint32>).first(kNumProcedures1)};
+constexpr Program kNlm3 = {kNlmProcedures<uint32>};
+constexpr Program kNlm4 = {kNlmProcedures<uint64>};
 
 }  // namespace weft::nfsulb

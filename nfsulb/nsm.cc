@@ -15,7 +15,7 @@ constexpr Type sm_stat = uint32;
 constexpr Type sm_stat_res = structure<uint32, uint32>;
 
 using enum Runs;
-constexpr Operation kProcedures[] = {
+constexpr Operation kNsmProcedures[] = {
     operation(0, "NULL", kAgain, void_type, void_type),       //
     operation(1, "STAT", kAgain, sm_name, sm_stat_res),       //
     operation(2, "MON", kOnce, mon, sm_stat_res),             //
@@ -27,6 +27,6 @@ constexpr Operation kProcedures[] = {
 
 }  // namespace
 
-constexpr Program kNsm1 = {kProcedures};
+constexpr Program kNsm1 = {kNsmProcedures};
 
 }  // namespace weft::nfsulb

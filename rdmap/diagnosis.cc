@@ -12,7 +12,7 @@ namespace weft::rdmap {
 
 namespace {
 
-constexpr DiagnosisRow kRows[] = {
+constexpr DiagnosisRow kDiagnosisRows[] = {
     {Layer::kRdma, 0, -1, -1, "RDMAP-4.8-06",
      "a failure at the end that sent it, not a message of the other: no memory, a work request that named memory which "
      "is not registered any more, or its program ended the connection like this",
@@ -197,7 +197,7 @@ std::optional<std::uint32_t> refused_qn(const TerminateMessage& m) {
 
 // Rows for one queue stand before rows for any queue.
 const DiagnosisRow* find_row(const Terminate& t, std::optional<std::uint32_t> qn) {
-  for (const DiagnosisRow& row : kRows) {
+  for (const DiagnosisRow& row : kDiagnosisRows) {
     if (row.layer != t.layer || row.etype != t.etype || (row.code >= 0 && row.code != t.code)) continue;
     if (row.qn < 0 || (qn && *qn == static_cast<std::uint32_t>(row.qn))) return &row;
   }
@@ -279,7 +279,7 @@ std::string_view course_words(Course course) {
 }  // namespace
 
 std::span<const DiagnosisRow> diagnosis_rows() {
-  return kRows;
+  return kDiagnosisRows;
 }
 
 Diagnosis diagnose(const TerminateMessage& message, Course course) {

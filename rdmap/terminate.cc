@@ -29,7 +29,7 @@ constexpr TerminateRow any(Layer layer, int etype, std::string_view meaning) {
   return {layer, static_cast<std::uint8_t>(etype), 0, true, meaning};
 }
 
-constexpr TerminateRow kRows[] = {
+constexpr TerminateRow kTerminateRows[] = {
     any(Layer::kRdma, 0, "local catastrophic error: a fault of the sender's own, no message of ours to blame"),
     row(Layer::kRdma, 1, 0x00, "remote protection: invalid STag in a Read Request"),
     row(Layer::kRdma, 1, 0x01, "remote protection: base or bounds violation by a Read Request"),
@@ -100,12 +100,12 @@ void parse_headers(Reader& in, std::uint8_t header_bits, TerminateMessage& m) {
 }  // namespace
 
 std::span<const TerminateRow> terminate_rows() {
-  return kRows;
+  return kTerminateRows;
 }
 
 std::string describe(const Terminate& t) {
   std::string_view meaning = "unregistered combination";
-  for (const TerminateRow& row : kRows)
+  for (const TerminateRow& row : kTerminateRows)
     if (row.layer == t.layer && row.etype == t.etype && (row.any_code || row.code == t.code)) meaning = row.meaning;
   return fmt::format("{}: {} ({}/{}/{:02x})", layer_name(t.layer), meaning, static_cast<unsigned>(t.layer), t.etype,
                      t.code);

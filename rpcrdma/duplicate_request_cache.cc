@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "rpcrdma/gather.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
@@ -46,8 +47,6 @@ class FirstOctets {
   Checksum& sum_;
   std::size_t length_ = 0;
 };
-
-constexpr std::uint8_t kZeros[4] = {};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/gather.h"
 #include "verbs-shim/api/explain.h"
 
 namespace weft::rpcrdma {
@@ -15,10 +16,6 @@ namespace {
 // and their slot.
 constexpr std::uint32_t kUnsignaledBit = 0x40000000;
 constexpr std::uint32_t kNoBuffer = 0xffffffff;
-
-std::uint64_t address_of(const std::uint8_t* octets) {
-  return reinterpret_cast<std::uintptr_t>(octets);
-}
 
 }  // namespace
 
@@ -188,8 +185,7 @@ bool Endpoint::post_receive(ReceiveSlot receive) {
     return false;
   }
   const std::uint32_t buffer = receives_[slot];
-  const verbs::Sge sge{address_of(own_receives_->octets(buffer).data()),
-                       static_cast<std::uint32_t>(config_.receive_len), own_receives_->lkey(buffer)};
+  const verbs::Sge sge = sge_of(own_receives_->octets(buffer).first(config_.receive_len), own_receives_->lkey(buffer));
   verbs::RecvWr wr;
   wr.wr_id = std::uint64_t{config_.serial} << 32 | kReceiveBit | slot;
   wr.sg_list = std::span(&sge, 1);
@@ -226,7 +222,7 @@ std::uint32_t Endpoint::send_lkey(SendSlot slot) const {
 }
 
 bool Endpoint::post_send(SendSlot slot, std::size_t len) {
-  const verbs::Sge sge{address_of(send_buffer(slot).data()), static_cast<std::uint32_t>(len), send_lkey(slot)};
+  const verbs::Sge sge = sge_of(send_buffer(slot).first(len), send_lkey(slot));
   return post_send(slot, std::span(&sge, 1));
 }
 

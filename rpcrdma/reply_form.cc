@@ -6,14 +6,12 @@
 
 #include "requirements/violates.h"
 #include "rpcrdma/framing.h"
+#include "rpcrdma/gather.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma {
 
 namespace {
-
-// The roundup of an item, wherever it stands.
-constexpr std::uint8_t kZeros[4] = {};
 
 // Copies the Call's Write list and Reply chunk to the Reply: same segments, none filled yet (R1-4.4.6-04, R1-5.3.3-05).
 void return_unused(const ChunkLists& lists, ChunkListsView& view) {

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <utility>
 
+#include "rpcrdma/gather.h"
 #include "rpcrdma/requester.h"
 #include "rpcrdma/requester_state.h"
 
@@ -9,8 +10,6 @@
 namespace weft::rpcrdma {
 
 namespace {
-
-constexpr std::uint8_t kZeros[4] = {};
 
 // Requests of the send queue for binds and invalidations: the usual number for one Call, and the number that a Call
 // with many segments may need.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "requirements/violates.h"
+#include "rpcrdma/gather.h"
 #include "rpcrdma/responder.h"
 #include "rpcrdma/responder_state.h"
 
@@ -10,14 +11,6 @@
 namespace weft::rpcrdma {
 
 namespace {
-
-std::uint64_t address_of(const std::uint8_t* octets) {
-  return reinterpret_cast<std::uintptr_t>(octets);
-}
-
-verbs::Sge sge_of(ConstBytes octets, std::uint32_t lkey) {
-  return {address_of(octets.data()), static_cast<std::uint32_t>(octets.size()), lkey};
-}
 
 // An inline piece of the Payload stream of at least this length is sent from its own memory. For a shorter piece a copy
 // costs less than another gather element.

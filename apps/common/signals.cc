@@ -38,7 +38,7 @@ void on_signal(int number) {
   int none = 0;
   g_signal.compare_exchange_strong(none, number, std::memory_order_relaxed);
   std::uint64_t one = 1;
-  [[maybe_unused]] ssize_t written = write(g_fd.load(std::memory_order_relaxed), &one, sizeof(one));
+  [[maybe_unused]] ssize_t written = ::write(g_fd.load(std::memory_order_relaxed), &one, sizeof(one));
   errno = saved;
 }
 
@@ -58,7 +58,7 @@ StopSignals::StopSignals() {
 StopSignals::~StopSignals() {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
-  close(g_fd.exchange(-1));
+  ::close(g_fd.exchange(-1));
 }
 
 bool StopSignals::requested() const {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <thread>
 
+#include "apps/common/allow_list.h"
+
 namespace weft::apps {
 namespace {
 
@@ -20,13 +22,6 @@ bool same_host(const sockaddr_storage& a, const sockaddr* b) {
   if (a.ss_family != AF_INET6) return false;
   return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
                      &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr, sizeof(in6_addr)) == 0;
-}
-
-bool is_loopback(const sockaddr_storage& addr) {
-  if (addr.ss_family == AF_INET) {
-    return ntohl(reinterpret_cast<const sockaddr_in&>(addr).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-  }
-  return addr.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(addr).sin6_addr);
 }
 
 }  // namespace

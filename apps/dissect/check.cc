@@ -11,7 +11,7 @@ namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::size_t kMaxHex = 48;  // octets of a frame that are printed
+constexpr std::size_t kMaxFrameHex = 48;  // octets of a frame that are printed
 
 struct Document {
   std::string_view prefix, name;
@@ -95,11 +95,11 @@ void Check::tell_place(const Frame& frame, const Place& place) {
   const ConstBytes octets = octets_at(frame, place);
   if (octets.empty()) return;
   std::string hex;
-  for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxHex))) {
+  for (const std::uint8_t octet : octets.first(std::min(octets.size(), kMaxFrameHex))) {
     fmt::format_to(std::back_inserter(hex), " {:02x}", octet);
   }
   say(out_, "    {} [{}:{}]{}{}\n", source_name(frame, place.source), place.at, place.len, hex,
-      octets.size() > kMaxHex ? " ..." : "");
+      octets.size() > kMaxFrameHex ? " ..." : "");
 }
 
 void Check::on_unjudged(const Unjudged& unjudged) {

@@ -13,7 +13,7 @@ enum class Model : std::uint8_t { kAny, kTagged, kUntagged };
 // kToEnd: up to the end of the octets that the row counts in.
 constexpr std::uint32_t kToEnd = UINT32_MAX;
 
-struct Row {
+struct PlaceRow {
   std::string_view requirement;
   Place place;
   Model model = Model::kAny;
@@ -41,7 +41,7 @@ constexpr Place kXid = message(0, 4), kVersion = message(4, 4), kCredit = messag
 constexpr Place kXidAndVersion = message(0, 8), kDirection = message(16, 4);
 
 // Rules whose checks do not say the octets themselves.
-constexpr Row kRows[] = {
+constexpr PlaceRow kPlaceRows[] = {
     {"MPA-7.1.2-15", kKey},
     {"MPA-7.1.2-18", kKey},
     {"MPA-7.1.1-11", kFlags},
@@ -160,7 +160,7 @@ std::optional<Place> place_in_header(std::string_view requirement, const Facts& 
 }
 
 std::optional<Place> place_of_rule(std::string_view requirement, const Frame& frame) {
-  for (const Row& row : kRows) {
+  for (const PlaceRow& row : kPlaceRows) {
     if (row.requirement == requirement && suits(row.model, frame)) return row.place;
   }
   return place_in_header(requirement, frame.facts);

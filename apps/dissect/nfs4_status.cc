@@ -7,12 +7,12 @@ namespace weft::apps::dissect {
 
 namespace {
 
-struct Row {
+struct StatusRow {
   std::uint32_t status;
   std::string_view name;
 };
 // In the order of the numbers: RFC 7531, RFC 5662, RFC 7863.
-constexpr Row kRows[] = {
+constexpr StatusRow kStatusRows[] = {
     {0, "NFS4_OK"},
     {1, "NFS4ERR_PERM"},
     {2, "NFS4ERR_NOENT"},
@@ -131,8 +131,8 @@ constexpr Row kRows[] = {
 }  // namespace
 
 std::string_view nfs4_status_name(std::uint32_t status) {
-  const auto row = std::ranges::lower_bound(kRows, status, {}, &Row::status);
-  return row == std::end(kRows) || row->status != status ? std::string_view() : row->name;
+  const auto row = std::ranges::lower_bound(kStatusRows, status, {}, &StatusRow::status);
+  return row == std::end(kStatusRows) || row->status != status ? std::string_view() : row->name;
 }
 
 }  // namespace weft::apps::dissect

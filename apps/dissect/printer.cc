@@ -11,8 +11,8 @@ namespace weft::apps::dissect {
 
 namespace {
 
-constexpr std::size_t kOfLine = 32;    // octets of a field in a line
-constexpr std::size_t kMaxHex = 1024;  // octets of a field that are printed
+constexpr std::size_t kOfLine = 32;         // octets of a field in a line
+constexpr std::size_t kMaxFieldHex = 1024;  // octets of a field that are printed
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
 int depth_of(LayerKind kind) {
@@ -148,7 +148,7 @@ void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
     fmt::format_to(out, "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
     const ConstBytes octets = octets_at(frame, {field.source, field.at, field.len});
     if (!octets.empty()) fmt::format_to(out, "  [{}:{}]", field.at, field.len);
-    const ConstBytes shown = octets.first(std::min(octets.size(), kMaxHex));
+    const ConstBytes shown = octets.first(std::min(octets.size(), kMaxFieldHex));
     for (std::size_t i = 0; i < shown.size(); ++i) {
       if (i != 0 && i % kOfLine == 0) fmt::format_to(out, "\n{:{}}", "", 21 + 2 * depth);
       fmt::format_to(out, FMT_COMPILE(" {:02x}"), shown[i]);

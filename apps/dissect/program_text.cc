@@ -110,8 +110,8 @@ std::string hex_text(ConstBytes octets) {
   return text;
 }
 
-// Arguments: the octets of arguments, and the layer that tells them.
-struct Arguments {
+// ArgumentReader: the octets of arguments, and the layer that tells them.
+struct ArgumentReader {
   XdrReader in;
   std::size_t at;  // of the octets in the RPC message
   RpcLayer& layer;
@@ -187,7 +187,7 @@ struct Arguments {
 };
 
 // createhow4 of RFC 8881 section 18.16.1.
-bool skip_createhow(Arguments& args) {
+bool skip_createhow(ArgumentReader& args) {
   constexpr std::uint32_t kExclusive = 2, kExclusive41 = 3;
   constexpr std::size_t kVerifierLen = 8;
   std::uint32_t mode = 0;
@@ -197,7 +197,7 @@ bool skip_createhow(Arguments& args) {
 }
 
 // OPEN4args of RFC 8881 section 18.16.1: of the claims, those with a name.
-bool Arguments::open() {
+bool ArgumentReader::open() {
   constexpr std::uint32_t kCreate = 1, kClaimNull = 0, kClaimDelegateCur = 2, kClaimDelegatePrev = 3;
   std::uint32_t opentype = 0, claim = 0;
   if (!in.skip(4) || !number32("access") || !number32("deny") || !in.skip(8) || !skip_opaque() || !in.u32(opentype))
@@ -214,7 +214,7 @@ bool Arguments::open() {
 }
 
 // CREATE4args of RFC 8881 section 18.4.1.
-bool Arguments::create() {
+bool ArgumentReader::create() {
   constexpr std::uint32_t kBlk = 3, kChr = 4, kLnk = 5;
   std::uint32_t type = 0;
   if (!in.u32(type)) return false;
@@ -225,7 +225,7 @@ bool Arguments::create() {
 }
 
 // Adds one word's value. False: the octets end here.
-bool Arguments::word(const Word& word) {
+bool ArgumentReader::word(const Word& word) {
   using enum Word::Kind;
   switch (word.kind) {
     case kHandle: return opaque_handle();
@@ -243,7 +243,7 @@ bool Arguments::word(const Word& word) {
 }
 
 void tell_words(const std::vector<Word>& words, ConstBytes octets, std::size_t at, RpcLayer& layer) {
-  Arguments args{XdrReader(octets), at, layer};
+  ArgumentReader args{XdrReader(octets), at, layer};
   for (const Word& word : words) {
     if (!args.word(word)) return;
   }

@@ -1,5 +1,7 @@
 #include "apps/dissect/rpc_fields.h"
 
+#include <fmt/ranges.h>
+
 #include <string>
 
 #include "apps/common/printable.h"

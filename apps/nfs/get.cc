@@ -16,8 +16,6 @@
 namespace weft::nfs {
 namespace {
 
-constexpr std::uint32_t kPermissions = 0777;
-
 timespec to_timespec(const nfs3::Nfstime3& time) {
   return {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -13,6 +14,14 @@
 #include "base/fd.h"
 
 namespace weft::nfs {
+
+// kPermissions are the bits of a mode that get and put carry over.
+inline constexpr std::uint32_t kPermissions = 0777;
+
+// CloseDir closes the stream of a std::unique_ptr<DIR, CloseDir>.
+struct CloseDir {
+  void operator()(DIR* stream) const { closedir(stream); }
+};
 
 // temporary_name: ".NAME.weft-XXXXXXXX" with random digits; NAME is cut so that the whole fits 255 octets.
 std::string temporary_name(const std::string& name);

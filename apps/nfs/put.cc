@@ -28,14 +28,9 @@ using nfs3::StableHow;
 
 // How many times a file is sent while the server keeps restarting.
 constexpr int kMaxSendAttempts = 3;
-constexpr std::uint32_t kPermissions = 0777;
 constexpr std::uint32_t kOwnerMayWrite = 0300;
 // The number of local names that the walk takes at a time.
 constexpr std::size_t kNamesAtOnce = 256;
-
-struct CloseDir {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
 
 // RemoteDir is a directory on the server that receives a tree, and the local directory that it comes from.
 struct RemoteDir {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/common/output.h"
+#include "apps/nfs/local_file.h"
 #include "apps/nfs/runner.h"
 #include "apps/nfs/tree.h"
 
@@ -102,10 +103,6 @@ Task<bool> TreeWork::count_below(nfs3::NfsFh3 dir, Url url, int depth, TreeCount
 }
 
 namespace {
-
-struct CloseDir {
-  void operator()(DIR* stream) const { closedir(stream); }
-};
 
 // LocalCount counts a local tree in steps.
 class LocalCount {

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 // Answers of the listener that may be under way: one for each quarter of a window, and the final one.
 constexpr std::uint32_t kNumAnswers = 8;
-constexpr std::uint32_t kNumCompletions = 64;
+constexpr std::uint32_t kClientCompletions = 64;
 
 // RdmaRun is one op over one connection.
 class RdmaRun {
@@ -196,7 +196,7 @@ absl::Status RdmaRun::turn() {
       return not_responding("the listener at " + address_str(context_.addr), context_.options);
     }
   }
-  verbs::Wc wc[kNumCompletions];
+  verbs::Wc wc[kClientCompletions];
   int num = 0;
   do {
     num = connection_->cq().poll(wc);

@@ -12,7 +12,7 @@ namespace {
 
 // wr_ids of the send queue: the place of an answer, or an echo.
 constexpr std::uint64_t kEchoId = ~std::uint64_t{0};
-constexpr std::uint32_t kNumCompletions = 32;
+constexpr std::uint32_t kPeerCompletions = 32;
 // Each answer covers a quarter of the window, so the client never waits for an answer while it has room.
 constexpr std::uint32_t kWindowParts = 4;
 constexpr std::uint32_t kMinWindow = 8;
@@ -98,7 +98,7 @@ verbs::Status RdmaPeer::post_recv() {
 }
 
 bool RdmaPeer::on_progress() {
-  verbs::Wc wc[kNumCompletions];
+  verbs::Wc wc[kPeerCompletions];
   int num = cq_->poll(wc);
   for (int i = 0; i < num; ++i) {
     if (!on_completion(wc[i])) return false;

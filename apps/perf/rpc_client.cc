@@ -17,7 +17,7 @@ namespace weft::apps::perf {
 namespace {
 
 // READ of the program returns the number of octets, and as many octets.
-absl::Status check_read(const rpcrdma::Reply& reply, std::uint64_t size) {
+absl::Status check_rpc_read(const rpcrdma::Reply& reply, std::uint64_t size) {
   std::uint32_t len = 0;
   if (rpcrdma::xdr::XdrReader(reply.results).u32(len) && len == size && reply.item_len == size) {
     return absl::OkStatus();
@@ -32,7 +32,7 @@ RpcCalls perf_calls(const PerfOptions& options) {
     case Op::kRpcRead:
       calls.procedure = kProcRead;
       calls.item = RpcCalls::Item::kResult;
-      calls.check = check_read;
+      calls.check = check_rpc_read;
       break;
     case Op::kRpcWrite:
       calls.procedure = kProcWrite;

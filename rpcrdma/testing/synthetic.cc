@@ -120,8 +120,8 @@ struct ByLength {
   }
 };
 
-Walked walk_arguments(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
-                      std::vector<EligibleItem>& items) {
+Walked walk_synthetic_arguments(std::uint32_t procedure, ConstBytes args, std::span<const std::size_t> reduced,
+                                std::vector<EligibleItem>& items) {
   Walk walk(args, ByPosition{reduced});
   if (!walk.run(procedure) || !walk.missing().reduced.empty()) return Walked::kGarbage;
   for (const auto& item : walk.items) {
@@ -130,15 +130,15 @@ Walked walk_arguments(std::uint32_t procedure, ConstBytes args, std::span<const 
   return Walked::kWhole;
 }
 
-Walked walk_results(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
-                    std::vector<std::optional<EligibleItem>>& items) {
+Walked walk_synthetic_results(std::uint32_t procedure, ConstBytes results, std::span<const std::uint32_t> reduced,
+                              std::vector<std::optional<EligibleItem>>& items) {
   Walk walk(results, ByLength{reduced});
   if (!walk.run(procedure) || !walk.missing().rest_is_empty()) return Walked::kGarbage;
   items = std::move(walk.items);
   return Walked::kWhole;
 }
 
-bool has_result_items(std::uint32_t procedure) {
+bool has_synthetic_result_items(std::uint32_t procedure) {
   return procedure >= kPair && procedure <= kMany;
 }
 
@@ -147,9 +147,9 @@ bool has_result_items(std::uint32_t procedure) {
 const Binding& synthetic_binding() {
   static constexpr Binding kBinding{.program = kSyntheticProgram,
                                     .version = kSyntheticVersion,
-                                    .walk_arguments = walk_arguments,
-                                    .walk_results = walk_results,
-                                    .has_result_items = has_result_items};
+                                    .walk_arguments = walk_synthetic_arguments,
+                                    .walk_results = walk_synthetic_results,
+                                    .has_result_items = has_synthetic_result_items};
   return kBinding;
 }
 

@@ -314,7 +314,7 @@ def compiler_options(command):
 def find(path, name, options):
     """The faults that file path, called name, has room for. Raises Unparsed where it does not parse."""
     if clang is None:
-        raise Problem("needs libclang for Python: apt-get install python3-clang-16")
+        raise Problem("needs libclang for Python: apt-get install python3-clang-16 (or the version of your clang)")
     source = path.read_bytes()
     unit = clang.Index.create().parse(str(path), [*options, "-xc++"])
     errors = [str(d) for d in unit.diagnostics if d.severity >= clang.Diagnostic.Error]

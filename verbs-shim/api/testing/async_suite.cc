@@ -4,7 +4,7 @@
 namespace weft::verbs::testing {
 namespace {
 
-bool readable(int fd, int timeout_ms) {
+bool has_event(int fd, int timeout_ms) {
   pollfd poller{fd, POLLIN, 0};
   return ::poll(&poller, 1, timeout_ms) == 1;
 }
@@ -80,22 +80,22 @@ TEST_P(AsyncTest, EventsOfDestroyedObjectsAreDropped) {
   server_.qp.reset();
   expect_no_async(server_);
   settle();
-  EXPECT_FALSE(readable(server_.device->async_fd(), 0));
+  EXPECT_FALSE(has_event(server_.device->async_fd(), 0));
 }
 
 TEST_P(AsyncTest, DescriptorsTellUntilTheEventIsTaken) {
   Mem from(*client_.pd, 64, Access::kNone);
   establish();
   settle();
-  EXPECT_FALSE(readable(server_.device->async_fd(), 0));
+  EXPECT_FALSE(has_event(server_.device->async_fd(), 0));
   ASSERT_TRUE(client_.send({from.sge()}).ok());
   drive_to_the_end();
-  EXPECT_TRUE(readable(server_.device->async_fd(), 0));
-  EXPECT_TRUE(readable(server_.device->fd(), 0));
+  EXPECT_TRUE(has_event(server_.device->async_fd(), 0));
+  EXPECT_TRUE(has_event(server_.device->fd(), 0));
   EXPECT_TRUE(take_async(server_));
   settle();
-  EXPECT_FALSE(readable(server_.device->async_fd(), 0));
-  EXPECT_FALSE(readable(server_.device->fd(), 0));
+  EXPECT_FALSE(has_event(server_.device->async_fd(), 0));
+  EXPECT_FALSE(has_event(server_.device->fd(), 0));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace weft::verbs::testing {
 namespace {
 
-constexpr Access kAll = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
+constexpr Access kAllRights = Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead;
 
 std::map<WcStatus, int> count(const std::deque<Wc>& wcs) {
   std::map<WcStatus, int> out;
@@ -52,7 +52,7 @@ TEST_P(VerbsTest, SendTooLongForTheReceive) {
 
 TEST_P(VerbsTest, WriteOutsideTheRegionChangesNothing) {
   RecordProperty("proves", "DDP-7.1-14");
-  Mem to(*server_.pd, 4096, kAll, 0xa5);
+  Mem to(*server_.pd, 4096, kAllRights, 0xa5);
   Mem from(*client_.pd, 64, Access::kNone, 1);
   establish();
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, to.addr(4096 - 63), to.mr->rkey()).ok());
@@ -75,7 +75,7 @@ TEST_P(VerbsTest, WriteNeedsTheRight) {
 TEST_P(VerbsTest, ForeignProtectionDomainIsRefused) {
   RecordProperty("proves", "DDP-8.2-02 DDP-8.3.1-01");
   auto other = std::move(server_.device->alloc_pd().value());
-  Mem to(*other, 4096, kAll, 0xa5);
+  Mem to(*other, 4096, kAllRights, 0xa5);
   Mem from(*client_.pd, 4096, Access::kNone, 1);
   establish();
   ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, to.addr(), to.mr->rkey()).ok());
@@ -104,7 +104,7 @@ TEST_P(VerbsTest, ReadNeedsTheRight) {
 
 // An initiator_depth of 0 is the promise to read nothing (RFC 6581 section 9.1): a Read then fails, it does not wait.
 TEST_P(VerbsTest, ReadWithoutDepthFails) {
-  Mem source(*server_.pd, 64, kAll, 7);
+  Mem source(*server_.pd, 64, kAllRights, 7);
   Mem sink(*client_.pd, 64, client_.sink(), 0xa5);
   ASSERT_TRUE(listen().ok());
   start_connect({{}, 16, 0});
@@ -131,7 +131,7 @@ TEST_P(VerbsTest, ReadWithoutDepthFails) {
 
 // The server's own depth, and a Read that it posted before it may say anything.
 TEST_P(VerbsTest, ServersReadWithoutDepthFailsOnceTheClientHasSpoken) {
-  Mem source(*client_.pd, 64, kAll, 7);
+  Mem source(*client_.pd, 64, kAllRights, 7);
   Mem sink(*server_.pd, 64, server_.sink(), 0xa5);
   establish({{}, 16, 0});
   ASSERT_TRUE(server_.recv({sink.sge()}, 1).ok());
@@ -160,7 +160,7 @@ TEST_P(VerbsTest, LocalKeyIsChecked) {
 
 TEST_P(VerbsTest, DeregisteredUnderTraffic) {
   RecordProperty("proves", "DDP-8.3-02");
-  auto to = std::make_unique<Mem>(*server_.pd, 1 << 20, kAll);
+  auto to = std::make_unique<Mem>(*server_.pd, 1 << 20, kAllRights);
   Mem from(*client_.pd, 1 << 20, Access::kNone, 1);
   establish();
   const std::uint64_t addr = to->addr();
@@ -180,7 +180,7 @@ TEST_P(VerbsTest, DeregisteredUnderTraffic) {
 }
 
 TEST_P(VerbsTest, SourceDeregisteredWhileQueued) {
-  Mem to(*server_.pd, 1 << 20, kAll);
+  Mem to(*server_.pd, 1 << 20, kAllRights);
   auto from = std::make_unique<Mem>(*client_.pd, 1 << 20, Access::kNone, 1);
   establish();
   for (std::uint64_t i = 0; i < 32; ++i) {
@@ -193,8 +193,8 @@ TEST_P(VerbsTest, SourceDeregisteredWhileQueued) {
 }
 
 TEST_P(VerbsTest, EveryRequestEndsOnceWhenThePeerVanishes) {
-  Mem to(*server_.pd, 1 << 20, kAll);
-  Mem from(*client_.pd, 1 << 20, kAll);
+  Mem to(*server_.pd, 1 << 20, kAllRights);
+  Mem from(*client_.pd, 1 << 20, kAllRights);
   establish();
   for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(client_.recv({from.sge(0, 8)}, 100 + i).ok());
   for (std::uint64_t i = 0; i < 20; ++i) {
