@@ -57,7 +57,7 @@ constexpr StartupHint kHints[] = {
      "the peer's program ended, or a firewall cut the connection", "whether the peer's program still runs"},
     {StartupFault::kNoRtr, "MPA2-9.2-09", "", "",
      "the initiator asked for the peer-to-peer model and did not send its ready-to-receive message",
-     "at the initiator SoftConfig::rtr none, or another kind (read, write, send)"},
+     "at the initiator SoftConfig::rtr none or write"},
     {StartupFault::kRejected, "MPA-7.1.1-12", "the program at the peer does not want this connection, or has too many",
      "the peer's log", "", ""},
     {StartupFault::kOwnPrivateData, "MPA-7.1.1-24", "MPA carries 512 bytes, and 4 fewer at revision 2",

@@ -244,6 +244,14 @@ TEST(PeerProfiles, AreFoundByName) {
   EXPECT_EQ(find_peer_profile("nobody"), nullptr);
 }
 
+// Linux's NFS/RDMA server over siw does not survive another offer (docs/linux-siw-rtr.md).
+TEST(PeerProfiles, OfferAWriteOrNothing) {
+  for (const PeerProfile& profile : peer_profiles()) {
+    const bool needs_a_read = profile.name == "cxgb4";
+    EXPECT_EQ(profile.rtr_offered.any() && !profile.rtr_offered.write, needs_a_read) << profile.name;
+  }
+}
+
 TEST(Startup, FlagsWithoutAAreIgnored) {
   RecordProperty("proves", "MPA2-9.2-12 MPA2-9.2-13");
   const Accepted accepted = make_accept(request_with({.b = true, .c = true, .d = true, .ird = 1, .ord = 1}), {}, {});

@@ -169,9 +169,10 @@ constexpr DiagnosisRow kDiagnosisRows[] = {
     {Layer::kLlp, 0, 0x07, -1, "MPA2-9.2-10",
      "no ready-to-receive message that both ends can do: Linux siw knows write and read, Chelsio read alone, and "
      "either can want none",
-     "SoftConfig::rtr read, else write, send or none, at the end that connects; SoftConfig::peer cxgb4 or irdma does "
-     "what those need",
-     "SoftConfig::rtr read, else write, send or none; SoftConfig::peer cxgb4 or irdma does what those need"},
+     "SoftConfig::rtr write, else none, at the end that connects; if the peer is a Chelsio or Intel RNIC, "
+     "SoftConfig::peer "
+     "cxgb4 or irdma",
+     "SoftConfig::rtr write, else none; if the peer is a Chelsio or Intel RNIC, SoftConfig::peer cxgb4 or irdma"},
 };
 
 bool is_registered(const Terminate& t) {

@@ -136,13 +136,16 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       "(default 2)");
   add_choice(
       root, "--rtr", [&options](const std::string& v) { options.rtr = v; }, {"none", "auto", "send", "write", "read"},
-      "ready-to-receive message of MPA revision 2 (default auto: what --peer needs, else none)");
+      "ready-to-receive message of MPA revision 2 that a client offers; send and read stop the kernel of a Linux "
+      "NFS/RDMA server over siw (default auto: what --peer needs, else none)");
   add_choice(
       root, "--placement", [&options](const std::string& v) { options.direct_placement = v == "direct"; },
       {"verify", "direct"}, "when received data reaches memory (default verify: after its CRC was checked)");
   add_choice(
       root, "--peer", [&options](const std::string& v) { options.peer = v; },
-      {"auto", "siw", "cxgb4", "irdma", "strict"}, "the kind of peer to adapt to (default auto)");
+      {"auto", "siw", "cxgb4", "irdma", "strict"},
+      "the kind of peer to adapt to; cxgb4 offers what --rtr read offers, and so stops the kernel of a Linux NFS/RDMA "
+      "server over siw (default auto)");
   root.add_option_function<std::string>(
           "--rpcrdma", [&options](const std::string& v) { options.protocols = *parse_protocols(v); },
           "RPC-over-RDMA versions, best first: " + protocol_names(", ") +

@@ -200,6 +200,17 @@ TEST(GlobalOptions, WhatMeansNothingToTheBackendIsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(parsed.error, "--device needs --backend ibv");
 }
 
+// docs/linux-siw-rtr.md
+TEST(GlobalOptions, HelpSaysWhichOptionsStopALinuxServer) {
+  CLI::App root;
+  GlobalOptions options;
+  add_global_options(root, options);
+  for (const char* name : {"--rtr", "--peer"}) {
+    const std::string text = root.get_option(name)->get_description();
+    EXPECT_NE(text.find("the kernel of a Linux NFS/RDMA server over siw"), std::string::npos) << name << ": " << text;
+  }
+}
+
 TEST(GlobalOptions, ToAskForAnRtrTakesRevisionTwo) {
   for (const char* rtr : {"send", "write", "read"}) {
     EXPECT_TRUE(parse({"--mpa-rev", "2", "--rtr", rtr, "go"}).ran) << rtr;

@@ -160,7 +160,7 @@ TEST_F(Reasons, TheCommentsOfATraceNameOptions) {
   const MeddlingProxy proxy(listener->address("rdma"), To::kReply);
   EXPECT_EQ(run_weft({"ping", proxy.address(), "--rtr", "send", "--trace", trace}).status, 1);
   const Outcome outcome = run_weft({"dissect", trace});
-  EXPECT_NE(outcome.out.find("--rtr read"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("--rtr write"), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.out.find("SoftConfig"), std::string::npos) << outcome.out;
 }
 

@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "mpa/startup_fault.h"
 #include "rdmap/diagnosis.h"
+#include "verbs-shim/api/log_line.h"
 #include "verbs-shim/soft/connect_words.h"
 #include "verbs-shim/soft/socket.h"
 
@@ -22,6 +23,16 @@ constexpr std::size_t kTrimOctets = std::size_t{16} << 10;
 mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
   if (choice == Rtr::kAuto) return peer.rtr_offered;
   return {.send = choice == Rtr::kSend, .write = choice == Rtr::kWrite, .read = choice == Rtr::kRead};
+}
+
+// Where the initiator offers no Write, Linux's NFS/RDMA server over siw agrees to an indication that it cannot take,
+// and whatever comes next stops its kernel (docs/linux-siw-rtr.md).
+bool is_dangerous_offer(const mpa::RtrSet& offered) {
+  return offered.any() && !offered.write;
+}
+std::string offer_words(const SoftConfig& config) {
+  if (config.rtr == Rtr::kAuto) return "SoftConfig::peer " + config.peer;
+  return std::string("SoftConfig::rtr ") + (config.rtr == Rtr::kSend ? "send" : "read");
 }
 
 // A silent client has no Stream yet, so this text comes from here.
@@ -160,6 +171,15 @@ rdmap::StreamConfig Connection::stream_config() const {
   return config;
 }
 
+void Connection::warn_of_offer() const {
+  if (!loop_.log().wants(LogLevel::kWarn) || !loop_.log_budget().take(loop_.now())) return;
+  log_line(
+      loop_.log(), LogLevel::kWarn,
+      "connection to {}: {} offers no RDMA Write as ready-to-receive message. If the peer is Linux's NFS/RDMA server "
+      "over siw, its kernel stops with a BUG in iwcm.c. SoftConfig::rtr write is safe, and so is none",
+      address_str(peer_), offer_words(loop_.config()));
+}
+
 void Connection::start_stream(ConstBytes received, TimePoint now) {
   rdmap::StreamConfig config = stream_config();
   config.peer_address = &peer_;
@@ -170,6 +190,7 @@ void Connection::start_stream(ConstBytes received, TimePoint now) {
   }
   stream_ = std::make_unique<rdmap::Stream>(config, loop_.core().regions());
   if (initiator_) {
+    if (initiator_->revision >= mpa::kEnhancedRevision && is_dangerous_offer(config.rtr_offered)) warn_of_offer();
     stream_->start_initiator(initiator_->param.private_data, *this, now);
   } else {
     stream_->start_responder(now);

@@ -183,6 +183,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void log_end(const rdmap::Closed& closed, bool told) const;
   // Logs a step that the connection takes towards the peer by itself: "connection to 10.0.0.1:20049: WORDS".
   void log_step(const std::string& words) const;
+  void warn_of_offer() const;
 
   LoopServices& loop_;
   const Handle self_;

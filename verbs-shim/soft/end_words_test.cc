@@ -85,6 +85,38 @@ TEST_P(EndWordsTest, ATerminateInPlaceOfTheRtrReachesTheRespondersUser) {
   expect_no_more(server_, raw);
 }
 
+// Before the Request leaves: after a Reply that agrees, nothing saves Linux's NFS/RDMA server over siw.
+TEST_P(EndWordsTest, AnOfferWithoutAWriteIsWarnedOf) {
+  struct Case {
+    Rtr rtr;
+    std::string peer;
+    std::string named;  // empty: no warning
+  };
+  std::vector<std::string> warnings;
+  for (const Case& one :
+       {Case{Rtr::kRead, "auto", "SoftConfig::rtr read"}, Case{Rtr::kSend, "siw", "SoftConfig::rtr send"},
+        Case{Rtr::kAuto, "cxgb4", "SoftConfig::peer cxgb4"}, Case{Rtr::kAuto, "auto", ""},
+        Case{Rtr::kAuto, "irdma", ""}, Case{Rtr::kWrite, "cxgb4", ""}, Case{Rtr::kNone, "cxgb4", ""}}) {
+    SoftConfig config;
+    config.rtr = one.rtr;
+    config.peer = one.peer;
+    config.log = {[&](LogLevel, std::string_view line) { warnings.emplace_back(line); }, LogLevel::kWarn};
+    reopen_client(config);
+    warnings.clear();
+    connect_to(listen_raw());
+    const Fd raw = accept_raw();
+    hear(raw, 24);
+    if (one.named.empty()) {
+      EXPECT_TRUE(warnings.empty()) << one.peer << ": " << warnings.front();
+      continue;
+    }
+    ASSERT_EQ(warnings.size(), 1u) << one.named;
+    EXPECT_NE(warnings[0].find(one.named + " offers no RDMA Write"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("SoftConfig::rtr write is safe"), std::string::npos) << warnings[0];
+  }
+  reopen_client({});  // the last one's log has no sink any more
+}
+
 TEST_P(EndWordsTest, AReplyThatCannotBeLivedWithIsToldBeforeThePeerCloses) {
   SoftConfig config;
   config.rtr = Rtr::kSend;
