@@ -47,7 +47,19 @@ for ip in 127.0.0.1 '[::1]'; do
   wait "$listener" 2>/dev/null || true
   judge "$scratch/listener.pcapng" 'established: MPA revision 2' 'Receive 0x[0-9a-f]* ended: success'
   judge "$scratch/client-send.pcapng" 'Send 0x[0-9a-f]* ended: success'
-  judge "$scratch/client-write.pcapng" 'RDMA Write 0x[0-9a-f]* ended: success'
+  judge "$scratch/client-write.pcapng" 'RDMA Write 0x[0-9a-f]* ended: success' 'cut here; --trace-snaplen 0 keeps all'
   judge "$scratch/client-read.pcapng" 'RDMA Read 0x[0-9a-f]* ended: success, 65536 bytes'
   judge "$scratch/client-rpc-read.pcapng" 'Receive 0x[0-9a-f]* ended: success'
 done
+
+# A ring takes no more than its files, and each of them can be read alone.
+listen 127.0.0.1:0
+"$weft" perf "$address" --op write --size 65536 --depth 2 --seconds 0.1 --trace "$scratch/ring.pcapng" --trace-limit 128K \
+  --trace-ring 2 >/dev/null 2>&1 || fail "perf with a ring"
+for file in "$scratch/ring_1.pcapng" "$scratch/ring_2.pcapng"; do
+  [ "$(stat -c %s "$file")" -le 131072 ] || fail "$file is longer than its limit"
+  packets=$(tshark -r "$file" -Y tcp 2>/dev/null | wc -l)
+  [ "$packets" -gt 0 ] || fail "$file: tshark sees no packet"
+  echo "$file: $packets packets"
+done
+[ ! -e "$scratch/ring.pcapng" ] && [ ! -e "$scratch/ring_3.pcapng" ] || fail "a ring of two has other files"
