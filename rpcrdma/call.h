@@ -117,6 +117,10 @@ struct ChunkUse {
   // messages (docs/rpcrdma-v2.md): up to 8 KiB in two messages, but not results with room of their own
   // (CallSpec::result_items). Calls that can have no chunks may then be 16 KiB long.
   std::optional<std::size_t> max_continued_call = {}, max_continued_reply = {};
+  // Without max_continued_call: longer Calls, up to 32 KiB, go in several messages while the measured round trip is
+  // longer than the work of all messages under way. A Read chunk costs a second round trip. Off, the form of a Call
+  // does not depend on time.
+  bool weighs_round_trip = false;
   bool long_calls_with_items = false;   // a Long Call sends its items in Read chunks of their own
   bool roundup_in_read_chunks = false;  // RFC 8166 section 3.4.5.2 says SHOULD NOT
 };

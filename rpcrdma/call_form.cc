@@ -38,6 +38,15 @@ bool is_continued(std::size_t payload, std::size_t header, std::size_t threshold
   return payload <= kMaxInTwoMessages && header + payload <= first + threshold;
 }
 
+// Whether a Call goes in several messages because they are there sooner than a chunk. header: of its last message.
+bool is_timely(std::size_t payload, std::size_t header, const CallRules& rules) {
+  if (rules.max_continued_call || rules.short_only || payload > kMaxTimelyCall) return false;
+  const std::size_t last = rules.call_threshold - header;
+  const std::size_t each = (rules.call_threshold - rules.part_header_len) / kLeastPart * kLeastPart;
+  const std::size_t before = payload > last ? payload - last : 0;
+  return 1 + (before + each - 1) / each <= rules.max_timely_messages;
+}
+
 bool may_replace_chunks(std::size_t payload, std::optional<std::size_t> max, std::size_t most, const CallRules& rules) {
   return rules.may_replace_chunks && payload <= std::min(max.value_or(most), most);
 }
@@ -216,7 +225,8 @@ CallForm choose_call_form(const CallSpec& spec, const CallHeaderView& rpc, const
     lay_out(spec, rpc, false, payload, parts, head);
     return parts;
   };
-  if (may_be_continued && is_continued(payload, header, rules.call_threshold, rules.max_continued_call, rules)) {
+  if (may_be_continued && (is_continued(payload, header, rules.call_threshold, rules.max_continued_call, rules) ||
+                           is_timely(payload, header, rules))) {
     return continued();
   }
   if (rules.short_only && need > rules.call_threshold) {

@@ -33,6 +33,10 @@ std::size_t num_segments_of(const Buffers& buffers, std::size_t max_segment) {
   return num;
 }
 
+// Octets of the longest Call in several messages that only the round trip speaks for. A server takes twice these octets
+// while the parts arrive, and gives every connection 64 KiB before it asks what others need.
+inline constexpr std::size_t kMaxTimelyCall = 32 << 10;
+
 // CallRules: limits for the Calls of one connection.
 struct CallRules {
   HeaderLengths call_lengths, reply_lengths;
@@ -45,6 +49,9 @@ struct CallRules {
   // message continues it.
   std::optional<std::size_t> max_continued_call = 0, max_continued_reply = 0;
   std::size_t part_header_len = 0;
+  // Without max_continued_call: a Call of at most so many messages, and of at most kMaxTimelyCall octets, goes in
+  // several messages because its chunk would take a round trip more. 0: the same as 2, whatever the round trip is.
+  std::size_t max_timely_messages = 0;
   std::size_t max_unpredictable_reply = 0;  // the same for Replies without a predictable length
   // Whether a message goes in parts where its chunks have more segments than the peer takes.
   bool may_replace_chunks = false;

@@ -148,6 +148,24 @@ TEST_F(CallFormTest, WithoutChunksACallMayHaveSixteenKibibytes) {
   EXPECT_NE(form_of(6004).refusal, "");
 }
 
+// A chunk costs a round trip more than messages that are all under way at once.
+TEST_F(CallFormTest, TheRoundTripAllowsMoreMessages) {
+  const std::size_t each = (rules.call_threshold - rules.part_header_len) / 4 * 4;
+  for (std::size_t num = 3; num <= 8; ++num) {
+    const std::size_t most = two_calls() + (num - 2) * each;
+    rules.max_timely_messages = num;
+    EXPECT_TRUE(form_of(most).continued) << num;
+    EXPECT_TRUE(form_of(most + 4).external) << num;
+    rules.max_timely_messages = num - 1;
+    EXPECT_TRUE(form_of(most).external) << num;
+  }
+  rules.max_timely_messages = 1000;
+  EXPECT_TRUE(form_of(kMaxTimelyCall).continued);
+  EXPECT_TRUE(form_of(kMaxTimelyCall + 4).external);
+  rules.max_continued_call = 0;
+  EXPECT_TRUE(form_of(9000).external) << "the user's limit goes first";
+}
+
 TEST_F(CallFormTest, ItemsOfACallInPartsStayWhereTheyAre) {
   const Octets data = pattern(5001), args = pattern(12);
   const ArgumentItem item{8, ConstBytes(data)};

@@ -361,13 +361,13 @@ void Link::on_receive(Arrival&& arrival) {
   const ConstBytes message = endpoint_.received(arrival.slot, arrival.len);
   if (!is_decided()) decide(message);
   if (tells_received()) tell(LinkMessage::Direction::kReceived, message, arrival.invalidated);
-  if (!flow_) return pass(std::move(arrival));
+  if (!flow_) return pass(std::move(arrival), true);
   const Frame frame = flow_->frame(message);
   if (violates("W2-6.5-3", arrival.invalidated && !may_invalidate(frame))) {
     return endpoint_.fail_violation(kForeignInvalidation);
   }
   if (violates("W2-4.2.1-8", !flow_->count(frame))) return endpoint_.fail_overrun(kOverrun);
-  if (flow_->passes(frame)) return pass(std::move(arrival));
+  if (flow_->passes(frame)) return pass(std::move(arrival), may_be_property(frame));
   flow_->keep(frame, std::move(arrival));
   pass_on();
 }
@@ -379,7 +379,7 @@ void Link::pass_on() {
     } else if (next->is_lost) {
       if (may_lose(*next)) endpoint_.post_receive(next->arrival.slot);
     } else {
-      pass(std::move(next->arrival));
+      pass(std::move(next->arrival), may_be_property(next->frame));
     }
   }
   if (responder_ != nullptr) responder_->on_parts_passed(flow_->is_short());
@@ -411,9 +411,15 @@ void Link::refuse(const MessageFlow::Next& next) {
   endpoint_.post_receive(slot);
 }
 
+// Between the messages of its properties a peer may send no RPC message, and take_property judges each of them.
+bool Link::may_be_property(const Frame& frame) const {
+  return frame.type == Frame::Type::kProperties || frame.type == Frame::Type::kMalformed ||
+         (exchange_ != nullptr && exchange_->is_between());
+}
+
 // R1-7.1.4-02: an XID has a different meaning in a Call and in a Reply.
-void Link::pass(Arrival&& arrival) {
-  if (take_property(arrival)) return;
+void Link::pass(Arrival&& arrival, bool may_be_property) {
+  if (may_be_property && take_property(arrival)) return;
   if (responder_ == nullptr) return requester_->on_receive(std::move(arrival));
   if (requester_ == nullptr) {
     if (arrival.invalidated) return endpoint_.fail("the peer invalidated a handle, and was given none");

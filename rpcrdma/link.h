@@ -133,6 +133,7 @@ class Link {
   bool has_call(ConstBytes message) const;
   // set_now comes before on_completion and on_time.
   void set_now(TimePoint now) { now_ = now; }
+  TimePoint now() const { return now_; }
   // Ends sequences of parts whose time is over, and finishes the turn.
   void on_time(TimePoint now);
   // on_turn: it is this connection's turn to take memory for parts that wait.
@@ -158,7 +159,8 @@ class Link {
   void tell(LinkMessage::Direction direction, ConstBytes octets, std::optional<std::uint32_t> invalidated = {});
   void tell(LinkMessage message);
   void probe(const LinkMessage& message) const;
-  void pass(Arrival&& arrival);
+  bool may_be_property(const Frame& frame) const;
+  void pass(Arrival&& arrival, bool may_be_property);
   void pass_on();
   bool may_lose(const MessageFlow::Next& next);
   void refuse(const MessageFlow::Next& next);

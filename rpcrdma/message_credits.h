@@ -71,9 +71,9 @@ class MessageCredits {
     return distance(now, told_) > 0 ? now : told_;  // W2-4.2.1-11, W2-A-01: no announced limit is taken back
   }
 
-  // on_sent: a message with word() was posted.
-  void on_sent() {
-    const std::uint32_t told = word();
+  // on_sent: a message was posted. told: the word() that it had.
+  void on_sent() { on_sent(word()); }
+  void on_sent(std::uint32_t told) {
     if (distance(told, told_) > 0) told_ = told;
     ++sent_;
     if (distance(limit_, sent_) < 0) reserve_used_by_ = sent_;

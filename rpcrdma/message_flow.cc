@@ -57,9 +57,10 @@ bool MessageFlow::may_send(Sender sender) const {
 
 void MessageFlow::stamp(SendSlot slot) {
   sync();
-  xdr::XdrWriter word(endpoint_.send_buffer(slot).subspan(kCreditOffset, 4));
-  word.u32(credits_.word());
-  credits_.on_sent();
+  const std::uint32_t word = credits_.word();
+  xdr::XdrWriter out(endpoint_.send_buffer(slot).subspan(kCreditOffset, 4));
+  out.u32(word);
+  credits_.on_sent(word);
   in_sequence_.reset();
 }
 

@@ -142,6 +142,7 @@ bool Requester::cancel(CallId id) {
 void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   const Profile& profile = link_->profile();
   started_ = true;
+  round_trip_ = {};
   has_answered_ = false;
   num_discards_ = 0;
   sent_opening_ = asked_terms_ = no_parts_ = no_external_ = no_calls_ = false;
@@ -277,6 +278,7 @@ void Requester::abandon(const Call& call, std::optional<TimePoint> deadline) {
 void Requester::finish(Calls& from, Calls::iterator at, CallStatus status, std::string text) {
   Call& call = **at;
   if (&from == &sent_) keep_parts(call);
+  round_trip_.forget(call.id);
   // R1-10.1.3-01
   if (call.fence) {
     unfenced_.push_back({call.fence->slot, call.registrations.clear_keeping_windows()});
@@ -331,6 +333,7 @@ std::size_t Requester::run_ended() {
 
 // Makes a Call that was sent go out again: it waits before `before`, an entry of waiting_.
 void Requester::send_again(Calls::iterator at, Calls::iterator before, bool same_xid) {
+  round_trip_.forget((*at)->id);
   (*at)->unsend();  // its forms are chosen anew: the next connection may have other thresholds (R1-4.3.2-13)
   (*at)->keeps_xid = same_xid;
   given_xids_ |= (*at)->has_xid();

@@ -19,6 +19,7 @@
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/message.h"
+#include "rpcrdma/round_trip.h"
 #include "verbs-shim/api/verbs.h"
 
 namespace weft::rpcrdma {
@@ -173,6 +174,8 @@ class Requester {
   void ask_with_null(const Call& before);
   bool may_send(bool is_health_check) const;
   bool is_starved() const;
+  bool times_calls() const { return config_.chunks.weighs_round_trip && link_->flow() != nullptr; }
+  std::size_t max_timely_messages() const;
   bool xid_is_used(std::uint32_t xid) const;
   std::chrono::milliseconds timeout_of(const Call& call) const;
   void abandon(const Call& call, std::optional<TimePoint> deadline);
@@ -246,6 +249,7 @@ class Requester {
   bool closed_ = false;
   bool dispatching_ = false;                         // callbacks run; Calls that they queue are sent afterwards
   CallRules rules_;                                  // thresholds and lengths: from start on
+  RoundTrip round_trip_;                             // of this connection, where times_calls()
   ReverseSupport forms_ = ReverseSupport::kGeneral;  // that the peer takes
   // Messages that the peer refused on this connection: it gets none of their kind again (W2-7.1.2-2, W2-7.1.3-2).
   bool no_parts_ = false, no_external_ = false, no_calls_ = false;

@@ -64,6 +64,8 @@ Requester::Transmitted Requester::transmit(Call& call) {
   if (call.spec.call_only) rules.short_only = true;  // W2-4.7-1
   // Else the peer may still say that it takes more segments.
   rules.may_replace_chunks = !is_asking() && !may_learn_more();
+  const bool may_be_long = !call.spec.items.empty() || call.spec.args.size() > rules.call_threshold / 2;
+  if (may_be_long && times_calls()) rules.max_timely_messages = max_timely_messages();
   call.offer = choose_reply_offer(call.spec, call.min_reply_chunk, rules);
   call.form = choose_call_form(call.spec, call.rpc(), call.offer, rules, call.head);
   // No property of the peer allows what it refused (W2-7.1.3-2): such a Call does not wait for properties.
@@ -92,6 +94,7 @@ Requester::Transmitted Requester::transmit(Call& call) {
   } else if (!link_->send(*send, emit(call, endpoint_->send_buffer(*send)))) {
     return not_posted(call);
   }
+  if (times_calls() && !call.form.external) round_trip_.on_sent(call.id, call.form.reduced != 0 ? 2 : 1);
   if (call.keeps_xid) ++counters_.retransmitted;
   if (!call.spec.is_health_check) {
     last_program_ = call.spec.program;
@@ -99,6 +102,14 @@ Requester::Transmitted Requester::transmit(Call& call) {
   }
   ++counters_.calls_sent;
   return call.spec.call_only ? Transmitted::kDone : Transmitted::kSent;
+}
+
+// Messages cost processor time at both ends, and a chunk costs a round trip. While all messages under way are done
+// within a round trip, they cost no time. A Call that has to wait for credits would lose what it gains.
+std::size_t Requester::max_timely_messages() const {
+  constexpr std::chrono::microseconds kEach{10};
+  const auto num = static_cast<std::size_t>(round_trip_.shortest() / kEach) / std::max<std::size_t>(sent_.size(), 1);
+  return std::min<std::size_t>(num, link_->flow()->num_credits());
 }
 
 // Begins a Call that goes in several messages. pump() goes on with it.

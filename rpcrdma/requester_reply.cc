@@ -225,6 +225,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   const ReplyVerdict verdict = link_->profile().receive_reply(message, offered, received_);
   if (verdict != ReplyVerdict::kDiscard) {
     take_grant(verdict);
+    round_trip_.on_reply(call.id, link_->now());
     if (!fence(call, arrival)) return false;
     answered_ = true;
     num_discards_ = 0;

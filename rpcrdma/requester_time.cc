@@ -78,6 +78,7 @@ std::size_t Requester::on_time(TimePoint now) {
   now_ = now;
   stamp();
   stamp_sent();
+  round_trip_.on_time(now);
   const bool was_asking = config_.ask_timeout.count() != 0 && is_asking();
   expire(sent_, true);
   expire(waiting_, false);
@@ -91,6 +92,7 @@ std::size_t Requester::on_time(TimePoint now) {
   const std::size_t num_ended = run_ended();
   pump();
   stamp_sent();
+  round_trip_.on_time(now);
   return num_ended;
 }
 

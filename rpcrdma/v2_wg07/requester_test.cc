@@ -572,6 +572,72 @@ TEST_F(Wg07RequesterTest, ACallThatEndedGoesOnFromMemoryOfItsOwn) {
   }
 }
 
+// Requesters that choose parts or chunks by the measured round trip.
+struct Wg07RoundTripTest : Wg07RequesterTest {
+  static constexpr std::size_t kFiveMessages = 16380;  // octets of the item of a WRITE
+  // The first Call takes so long, and the server gives so many credits.
+  void open_with(std::chrono::microseconds round_trip, std::uint32_t credit = kManyCredits, bool weighs = true) {
+    RequesterTest::open({.chunks = {.weighs_round_trip = weighs}, .protocol = Protocol::k2Wg07});
+    outcomes.clear();
+    call_of({});
+    run();
+    end->link->set_now(at(0) + round_trip);
+    answer(xid_of(0), credit);
+    ASSERT_THAT(outcomes, SizeIs(1));
+    end->qp.sent.clear();
+  }
+  // The number of messages of one WRITE more.
+  std::size_t num_messages(std::size_t len = kFiveMessages) {
+    end->qp.sent.clear();
+    call_with_pieces(1, len);
+    const std::size_t num = end->qp.sent.size();
+    EXPECT_EQ(num == 1, !message(num - 1).body<wg07::CallInline>().lists.read_list.empty()) << "a chunk, or parts";
+    return num;
+  }
+};
+
+TEST_F(Wg07RoundTripTest, WhereAReadChunkWouldTakeLongerACallGoesInParts) {
+  open_with(std::chrono::milliseconds(10));
+  EXPECT_EQ(num_messages(), 5u);
+  open_with(std::chrono::microseconds(20));
+  EXPECT_EQ(num_messages(), 1u);
+  open_with(std::chrono::milliseconds(10), kManyCredits, false);
+  EXPECT_EQ(num_messages(), 1u) << "the form does not depend on time";
+}
+
+TEST_F(Wg07RoundTripTest, ALongCallHasItsChunkAtAnyRoundTrip) {
+  open_with(std::chrono::seconds(1));
+  EXPECT_EQ(num_messages(kMaxTimelyCall - 100), 9u);
+  EXPECT_EQ(num_messages(kMaxTimelyCall), 1u);
+}
+
+// To wait for a credit would cost what the parts save.
+TEST_F(Wg07RoundTripTest, PartsNeedTheirCreditsAtOnce) {
+  open_with(std::chrono::milliseconds(10), 6);  // the first Call was one of them
+  EXPECT_EQ(num_messages(), 5u);
+  open_with(std::chrono::milliseconds(10), 5);
+  EXPECT_EQ(num_messages(), 1u);
+}
+
+// Then it is their work that counts, and no longer the way.
+TEST_F(Wg07RoundTripTest, ManyCallsAtOnceHaveTheirChunks) {
+  open_with(std::chrono::microseconds(200));
+  std::vector<std::size_t> nums;
+  for (int i = 0; i < 6; ++i) nums.push_back(num_messages());
+  EXPECT_THAT(nums, ElementsAre(5, 5, 5, 5, 1, 1));
+}
+
+// A Call with a Read chunk takes two round trips, and shows one.
+TEST_F(Wg07RoundTripTest, AReadChunkShowsTheRoundTripToo) {
+  RequesterTest::open({.chunks = {.weighs_round_trip = true}, .protocol = Protocol::k2Wg07});
+  settle();  // in the turn of its Send: no sample
+  EXPECT_EQ(num_messages(), 1u);
+  run();
+  end->link->set_now(at(1));
+  answer(xid_of(0), kManyCredits);
+  EXPECT_EQ(num_messages(), 5u);
+}
+
 TEST_F(Wg07RequesterTest, ACallWithoutAReplyEndsWhenItLeft) {
   open();
   settle();
