@@ -11,6 +11,7 @@
 #include "apps/common/command.h"
 #include "apps/common/option_checks.h"
 #include "rpcrdma/connection_setup.h"
+#include "rpcrdma/framing.h"
 
 namespace weft::apps {
 namespace {
@@ -124,6 +125,27 @@ void add_nudge(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
 }
 
+void add_parts(CLI::App& root, GlobalOptions& options) {
+  const auto number_of = [](const std::string& value) {
+    std::size_t octets = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), octets);
+    const bool is_good = error == std::errc() && end == value.data() + value.size() && octets <= rpcrdma::kMaxContinued;
+    return is_good ? std::optional(octets) : std::nullopt;
+  };
+  root.add_option_function<std::string>(
+          "--parts", [&options, number_of](const std::string& value) { options.parts = number_of(value); },
+          "the longest call of RPC-over-RDMA 2-wg07 that goes in several messages, and not by chunks; 0: none; auto: "
+          "8192 bytes, and up to 32768 while the round trip takes longer than the work of the messages (default auto)")
+      ->check(CLI::Validator(
+          [number_of](std::string& value) -> std::string {
+            if (value == "auto" || number_of(value)) return {};
+            return "must be auto or bytes up to " + std::to_string(rpcrdma::kMaxContinued) + ", not '" + value + "'";
+          },
+          "", "parts"))
+      ->type_name("BYTES|auto")
+      ->group(kGroup);
+}
+
 void add_protocol_options(CLI::App& root, GlobalOptions& options) {
   add_choice(
       root, "--crc", [&options](const std::string& v) { options.crc = v == "on"; }, {"on", "off"},
@@ -159,6 +181,17 @@ void add_protocol_options(CLI::App& root, GlobalOptions& options) {
       {"sane", "literal"},
       "the messages from which the credits of RPC-over-RDMA 2-wg07 count: sane: the received ones; literal: the sent "
       "ones, as section 4.2.1 of the draft prints it (default sane)");
+  add_parts(root, options);
+  add_choice(
+      root, "--remote-invalidation",
+      [&options](const std::string& v) {
+        options.remote_invalidation = v == "on"    ? RemoteInvalidation::kOn
+                                      : v == "off" ? RemoteInvalidation::kOff
+                                                   : RemoteInvalidation::kAuto;
+      },
+      {"auto", "on", "off"},
+      "a reply invalidates memory of its call where both ends want it (RFC 8797, Send with Invalidate): auto: a server "
+      "does so; on: a client lets the server do so, too, by memory windows (default auto)");
   add_nudge(root, options);
   add_trace_options(root, options.trace);
   root.add_flag("--markers", options.markers, "ask the peer for MPA Markers")->group(kGroup);
@@ -247,6 +280,10 @@ void check_global_options(const CLI::App& root, const GlobalOptions& options) {
   if (options.literal_credits &&
       std::ranges::find(options.protocols, rpcrdma::Protocol::k2Wg07) == options.protocols.end()) {
     throw CLI::ValidationError("--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");
+  }
+  if (root.get_option("--parts")->count() > 0 &&
+      std::ranges::find(options.protocols, rpcrdma::Protocol::k2Wg07) == options.protocols.end()) {
+    throw CLI::ValidationError("--parts needs 2-wg07 in --rpcrdma: other versions have no calls in several messages");
   }
   if (options.is_soft()) {
     if (root.get_option("--device")->count() > 0) throw CLI::ValidationError("--device needs --backend ibv");

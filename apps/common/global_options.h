@@ -23,6 +23,10 @@ namespace weft::apps {
 // polls while a core is free for it (apps/common/spin_budget.h), and otherwise sleeps.
 enum class ProgressMode : std::uint8_t { kSpin, kBlock, kAdapt };
 
+// RemoteInvalidation says which end of a connection of RPC-over-RDMA does its part of remote invalidation (R of RFC
+// 8797). kAuto: servers, to which it costs nothing. kOn: also clients, whose chunks are then memory windows.
+enum class RemoteInvalidation : std::uint8_t { kAuto, kOn, kOff };
+
 // Credits that `weft serve` grants and `weft nfs` asks for: so many files of a tree can be under way at once, and a
 // journal that is written once for all of them costs less for each.
 inline constexpr std::uint32_t kCreditsForFiles = 128;
@@ -49,7 +53,9 @@ struct GlobalOptions {
   std::size_t inline_threshold = 4096;   // octets, RPC-over-RDMA
   std::optional<std::uint32_t> credits;  // RPC-over-RDMA; unset: the default of each program
   std::vector<rpcrdma::Protocol> protocols = {rpcrdma::Protocol::k1};  // RPC-over-RDMA, best first
-  bool literal_credits = false;    // RPC-over-RDMA 2-wg07: rpcrdma::ClientConfig::literal_credits
+  bool literal_credits = false;      // RPC-over-RDMA 2-wg07: rpcrdma::ClientConfig::literal_credits
+  std::optional<std::size_t> parts;  // RPC-over-RDMA 2-wg07, octets: ChunkUse::max_continued_call; unset: by round trip
+  RemoteInvalidation remote_invalidation = RemoteInvalidation::kAuto;
   std::string congestion_control;  // empty: the command's own default (the system's, but reno for perf)
   std::string log_level = "warn";
   TraceOptions trace;  // a capture of the traffic

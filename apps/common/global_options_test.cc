@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "rpcrdma/framing.h"
+
 namespace weft::apps {
 namespace {
 
@@ -118,6 +120,29 @@ TEST(GlobalOptions, CreditFormulaIsFor2Wg07) {
     EXPECT_EQ(parse({"--credit-formula", "literal", "--rpcrdma", list, "go"}).error,
               "--credit-formula literal needs 2-wg07 in --rpcrdma: other versions have one formula");
   }
+}
+
+TEST(GlobalOptions, PartsAreOf2Wg07) {
+  EXPECT_EQ(parse({"--rpcrdma", "auto", "--parts", "auto", "go"}).options.parts, std::nullopt);
+  for (const std::size_t octets : {std::size_t{0}, std::size_t{16384}, rpcrdma::kMaxContinued}) {
+    const Parsed parsed = parse({"--rpcrdma", "2-wg07", "--parts", std::to_string(octets), "go"});
+    EXPECT_EQ(parsed.error, "");
+    EXPECT_EQ(parsed.options.parts, octets);
+  }
+  for (const char* list : {"1", "2-cel05"}) {
+    EXPECT_EQ(parse({"--parts", "0", "--rpcrdma", list, "go"}).error,
+              "--parts needs 2-wg07 in --rpcrdma: other versions have no calls in several messages");
+  }
+}
+
+TEST(GlobalOptions, RemoteInvalidationIsForServersUnlessAskedFor) {
+  const auto parsed = [](const char* value) {
+    return parse({"--remote-invalidation", value, "go"}).options.remote_invalidation;
+  };
+  EXPECT_EQ(parse({"go"}).options.remote_invalidation, RemoteInvalidation::kAuto);
+  EXPECT_EQ(parsed("auto"), RemoteInvalidation::kAuto);
+  EXPECT_EQ(parsed("on"), RemoteInvalidation::kOn);
+  EXPECT_EQ(parsed("off"), RemoteInvalidation::kOff);
 }
 
 TEST(GlobalOptions, EachProgramHasItsOwnDefaultOfCredits) {
@@ -247,6 +272,10 @@ TEST(GlobalOptions, NonsenseIsRefusedButNotAsUnbuilt) {
                      {"--fpdu", "x"},
                      {"--credits", "0"},
                      {"--credit-formula", "printed"},
+                     {"--remote-invalidation", "yes"},
+                     {"--rpcrdma=2-wg07", "--parts=x"},
+                     {"--rpcrdma=2-wg07", "--parts=-1"},
+                     {"--rpcrdma=2-wg07", "--parts=1114113"},
                      {"--progress", "sideways"},
                      {"--progress", "threads"},
                      {"--progress", "threads="},

@@ -23,6 +23,7 @@ constexpr Words kWords[] = {
     {"ClientConfig::inline_threshold", "--inline"},
     {"ClientConfig::credits", "--credits"},
     {"ClientConfig::protocols", "--rpcrdma"},
+    {"ChunkUse::max_continued_call", "--parts"},
     {"one with ClientConfig::reverse_programs", "weft gateway"},
     {"the port of an iWARP program", "another port: NFS over RDMA is 20049 (not 2049), rping and weft ping 7174"},
     {"a listener for iWARP at the peer", "on a Linux NFS server 'echo rdma 20049 > /proc/fs/nfsd/portlist'"},

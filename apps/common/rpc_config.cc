@@ -22,12 +22,16 @@ rpcrdma::ClientConfig client_config(const GlobalOptions& options, std::uint32_t 
   auto config = common_config<rpcrdma::ClientConfig>(options, credits);
   config.ird = options.ird;
   config.max_discards = 0;  // the user hears of a broken server at once, not when a Call has waited in vain
+  config.remote_invalidation = options.remote_invalidation == RemoteInvalidation::kOn;
+  config.chunks.max_continued_call = options.parts;
+  config.chunks.weighs_round_trip = true;
   return config;
 }
 
 rpcrdma::ServerConfig server_config(const GlobalOptions& options, std::uint32_t credits) {
   auto config = common_config<rpcrdma::ServerConfig>(options, credits);
   config.ord = options.ord;
+  config.remote_invalidation = options.remote_invalidation != RemoteInvalidation::kOff;
   return config;
 }
 

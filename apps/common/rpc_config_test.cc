@@ -28,6 +28,26 @@ TEST(RpcConfig, TheGlobalOptionsReachBothEnds) {
   EXPECT_TRUE(server.log.sink);
 }
 
+TEST(RpcConfig, ServersInvalidateUnlessTheyAreTurnedOffAndClientsWhereTheyAreAsked) {
+  GlobalOptions options;
+  EXPECT_FALSE(client_config(options, 17).remote_invalidation);
+  EXPECT_TRUE(server_config(options, 17).remote_invalidation);
+  options.remote_invalidation = RemoteInvalidation::kOn;
+  EXPECT_TRUE(client_config(options, 17).remote_invalidation);
+  EXPECT_TRUE(server_config(options, 17).remote_invalidation);
+  options.remote_invalidation = RemoteInvalidation::kOff;
+  EXPECT_FALSE(client_config(options, 17).remote_invalidation);
+  EXPECT_FALSE(server_config(options, 17).remote_invalidation);
+}
+
+TEST(RpcConfig, ClientsWeighTheRoundTripUnlessThereIsANumber) {
+  GlobalOptions options;
+  EXPECT_TRUE(client_config(options, 17).chunks.weighs_round_trip);
+  EXPECT_EQ(client_config(options, 17).chunks.max_continued_call, std::nullopt);
+  options.parts = 0;
+  EXPECT_EQ(client_config(options, 17).chunks.max_continued_call, 0u);
+}
+
 TEST(RpcConfig, CreditsOfTheCommandLineGoFirst) {
   GlobalOptions options;
   options.credits = 7;
