@@ -20,6 +20,7 @@ constexpr Words kWords[] = {
     {"SoftConfig::ord", "--ord"},
     {"SoftConfig::ird", "--ird"},
     {"TraceConfig::tagged_len", "--trace-snaplen"},
+    {"BackendConfig::set_id_files", "--set-id-files"},
     {"ClientConfig::inline_threshold", "--inline"},
     {"ClientConfig::credits", "--credits"},
     {"ClientConfig::protocols", "--rpcrdma"},

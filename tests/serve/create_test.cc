@@ -1,6 +1,10 @@
+#include <gmock/gmock.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "tests/serve/fixture.h"
 
@@ -211,6 +215,54 @@ TEST_F(SetIdTest, OnRequestTheyDo) {
   start();
   EXPECT_EQ(create(root(), "f", Createmode3::kUnchecked, with_mode(06755)).obj_attributes->mode, 06755u);
   EXPECT_EQ(backend->setattr({handle("f"), with_mode(04750), {}}).wcc.after->mode, 04750u);
+}
+
+// As Linux's server: a program with another content runs as nobody but its user.
+TEST_F(SetIdTest, OnRequestAChangeOfTheContentOrTheOwnerClearsThemToo) {
+  config.set_id_files = true;
+  start();
+  const nfs3::NfsFh3 file = *create(root(), "f", Createmode3::kUnchecked, with_mode(04777)).obj;
+  EXPECT_EQ(mode_of("f"), 04777u);
+  const nfs3::WriteRes written = write(file, 0, "other");
+  ASSERT_EQ(written.status, Nfsstat3::kOk);
+  EXPECT_EQ(written.file_wcc.after->mode, 0777u);
+  EXPECT_EQ(mode_of("f"), 0777u);
+  ASSERT_EQ(backend->setattr({file, with_mode(06755), {}}).wcc.after->mode, 06755u);
+  Sattr3 cut;
+  cut.size = 2;
+  EXPECT_EQ(backend->setattr({file, cut, {}}).wcc.after->mode, 0755u);
+  ASSERT_EQ(backend->setattr({file, with_mode(06755), {}}).wcc.after->mode, 06755u);
+  Sattr3 given;
+  given.uid = ::geteuid();
+  given.gid = ::getegid();
+  EXPECT_EQ(backend->setattr({file, given, {}}).wcc.after->mode, 0755u);
+  given.mode = 04755;
+  EXPECT_EQ(backend->setattr({file, given, {}}).wcc.after->mode, 04755u) << "the mode comes after the owner";
+  given.size = 5;
+  EXPECT_EQ(create(root(), "new", Createmode3::kUnchecked, given).obj_attributes->mode, 04755u);
+}
+
+TEST_F(SetIdTest, TheLogNamesAFileThatGetsAModeWithoutThem) {
+  std::vector<std::string> lines;
+  config.log.sink = [&](verbs::LogLevel level, std::string_view line) {
+    EXPECT_EQ(level, verbs::LogLevel::kWarn);
+    lines.emplace_back(line);
+  };
+  calls.now = [] { return TimePoint{}; };
+  start();
+  create(root(), "f", Createmode3::kUnchecked, with_mode(06755));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], ::testing::AllOf(::testing::HasSubstr("mode 6755 of " + dir + "/f; the mode is 0755"),
+                                         ::testing::HasSubstr("BackendConfig::set_id_files")));
+  const nfs3::WccRes set = backend->setattr({handle("f"), with_mode(04755), {}});
+  EXPECT_EQ(set.wcc.after->mode, 0755u);
+  EXPECT_THAT(lines, ::testing::SizeIs(2));
+  backend->setattr({handle("f"), with_mode(0755), {}});
+  backend->mkdir({{root(), "d"}, with_mode(02775)});
+  create(root(), "plain");
+  EXPECT_THAT(lines, ::testing::SizeIs(2)) << "nothing was left out";
+  for (int i = 0; i < 100; ++i) backend->setattr({handle("f"), with_mode(04755), {}});
+  EXPECT_EQ(lines.size(), static_cast<std::size_t>(verbs::LogBudget::kBurst));
 }
 
 TEST_F(SetIdTest, BitsThatAreThereStayUntilTheContentOrTheOwnerChanges) {

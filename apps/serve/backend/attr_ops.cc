@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <limits>
 #include <thread>
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/backend/nfs_status.h"
+#include "fmt/format.h"
+#include "verbs-shim/api/log_line.h"
 
 // GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF, and the functions that all procedures share.
 namespace weft::serve {
@@ -169,8 +172,27 @@ mode_t Backend::allowed_mode(mode_t wanted, mode_t type, mode_t now) const {
   return wanted & ~(kSetIds & ~now);
 }
 
+void Backend::log_mode(const Node& node, mode_t wanted, mode_t given) {
+  wanted &= 07777;
+  if ((wanted & kSetIds & ~given) == 0 || !config_.log.wants(verbs::LogLevel::kWarn)) return;
+  std::uint64_t num_withheld = 0;
+  {
+    std::lock_guard lock(log_mutex_);
+    if (!log_budget_.take(calls_.now())) return;
+    num_withheld = log_budget_.take_suppressed();
+  }
+  char path[PATH_MAX];
+  const ssize_t len = ::readlink(ProcFdPath(node.path_fd()).text, path, sizeof path);
+  verbs::log_line(
+      config_.log, verbs::LogLevel::kWarn,
+      "a client asked for mode {:04o} of {}; the mode is {:04o}, because clients may set no set-user-ID and "
+      "set-group-ID bits of files (BackendConfig::set_id_files lets them){}",
+      wanted, len > 0 ? std::string_view(path, static_cast<std::size_t>(len)) : "a file", given,
+      num_withheld == 0 ? "" : fmt::format(" ({} lines before this one were withheld)", num_withheld));
+}
+
 int Backend::drop_set_ids(const Node& node) const {
-  if (config_.set_id_files || !node.stat.is_regular() || (node.stat.mode & kSetIds) == 0) return 0;
+  if (!node.stat.is_regular() || (node.stat.mode & kSetIds) == 0) return 0;
   if (::chmod(ProcFdPath(node.path_fd()).text, node.stat.mode & 07777 & ~kSetIds) == 0) return 0;
   // The file belongs to another user. The kernel clears the bits then, because a write by a user other than root does.
   return errno == EPERM ? 0 : errno;
@@ -213,6 +235,7 @@ Outcome<int> Backend::apply(const Node& node, const nfs3::Sattr3& wanted, Giving
     const bool is_same = !wanted.uid && !wanted.gid && !wanted.size;
     const mode_t mode = allowed_mode(*wanted.mode, node.stat.mode, is_same ? node.stat.mode : 0);
     if (::chmod(ProcFdPath(node.path_fd()).text, mode) != 0) return last_errno();
+    log_mode(node, *wanted.mode, mode);
   }
   if (times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) {
     if (::utimensat(node.path_fd(), "", times, AT_EMPTY_PATH) != 0) return last_errno();

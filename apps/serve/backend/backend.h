@@ -19,6 +19,8 @@
 #include "apps/serve/backend/write_promise.h"
 #include "apps/serve/export/dir_listing.h"
 #include "apps/serve/export/tree.h"
+#include "verbs-shim/api/log.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::serve {
 
@@ -32,6 +34,9 @@ struct BackendConfig {
   bool devices = false;
   // RFC 1813 wants names and attributes on stable storage before the reply. Only tests turn this off.
   bool sync_metadata = true;
+  // Receives a line for each file that gets a mode without the set-ID bits that a client asked for. Any thread calls
+  // it.
+  verbs::Log log = {};
 };
 
 // Backend is NFS version 3 (RFC 1813 section 3.3) on a directory: each procedure is a function from arguments to
@@ -132,8 +137,10 @@ class Backend {
   // allowed_mode: the bits of `wanted` that `node` may get. Files get set-ID bits only by option, or if they have them
   // now.
   mode_t allowed_mode(mode_t wanted, mode_t type, mode_t now = 0) const;
-  // drop_set_ids clears the set-ID bits of a file before its content changes, as the kernel does for an unprivileged
-  // writer. Returns 0 or an errno value.
+  // log_mode writes a line if `given` lacks set-ID bits of `wanted`.
+  void log_mode(const Node& node, mode_t wanted, mode_t given);
+  // drop_set_ids clears the set-ID bits of a file before its content or owner changes, as the kernel does for an
+  // unprivileged writer. Returns 0 or an errno value.
   int drop_set_ids(const Node& node) const;
   Outcome<int> set_size(const Node& node, std::uint64_t size);
   // sync_metadata_of makes all earlier changes of the file or directory stable: 0 or an errno value. Changes that
@@ -176,6 +183,8 @@ class Backend {
   OpenFiles files_;
   StripeLocks locks_;
   SharedSyncs syncs_;
+  std::mutex log_mutex_;
+  verbs::LogBudget log_budget_;
 };
 
 // outlive_tick waits (a few milliseconds at most) until the clock of birth times has passed the birth of a file that is

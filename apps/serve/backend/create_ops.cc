@@ -78,13 +78,18 @@ Outcome<Node> Backend::adopt(const Node& dir, const std::string& name, const nfs
   if (!node) return node;
   nfs3::Sattr3 rest = wanted;
   const mode_t mode = allowed_mode(wanted.mode.value_or(default_mode), node->stat.mode);
-  // The process's umask and a directory's default ACL may have taken bits away.
+  // The process's umask and a directory's default ACL may have taken bits away, and a change of the owner or the size
+  // clears the set-ID bits.
   rest.mode = mode;
-  if (node->stat.is_symlink() || (node->stat.mode & 07777) == mode) rest.mode.reset();
+  const bool has_mode = (node->stat.mode & 07777) == mode && (mode & (S_ISUID | S_ISGID)) == 0;
+  if (node->stat.is_symlink() || has_mode) rest.mode.reset();
   if (rest.size == 0u) rest.size.reset();
   if (!node->stat.is_regular()) rest.size.reset();
   Outcome<int> applied = apply(node.value(), rest, Giving::kAsFarAsAllowed);
-  if (applied) return node;
+  if (applied) {
+    log_mode(node.value(), wanted.mode.value_or(0), mode);
+    return node;
+  }
   files_.erase(node->key);
   ::unlinkat(dir.path_fd(), name.c_str(), node->stat.is_dir() ? AT_REMOVEDIR : 0);
   return applied.error();
