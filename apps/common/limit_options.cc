@@ -7,7 +7,6 @@
 namespace weft::apps {
 namespace {
 
-constexpr std::size_t kLeastConnections = 16;
 constexpr std::uint64_t kMostConnections = 65536;
 constexpr std::uint64_t kMostMib = std::uint64_t{1} << 20;
 
@@ -22,11 +21,6 @@ void add_limit(CLI::App& command, const std::string& name, std::optional<std::si
 
 }  // namespace
 
-std::size_t LimitOptions::connections_or(std::size_t preferred, std::uint64_t file_limit) const {
-  if (max_connections) return *max_connections;
-  return std::clamp<std::size_t>(file_limit / 2, kLeastConnections, preferred);
-}
-
 std::size_t LimitOptions::connections_per_address(std::size_t all) const {
   return std::min(max_connections_per_address.value_or(all - all / 4), all);
 }
@@ -35,7 +29,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuff
                        const std::string& per_address) {
   const CLI::Range connections(std::uint64_t{1}, kMostConnections);
   add_limit(command, "--max-connections", options.max_connections, 1, connections, "N",
-            "connections of all clients (default 1024, or what the limit of open files allows)");
+            "connections of all clients (default 1024, or fewer if the limit of open files is low)");
   add_limit(command, "--max-connections-per-address", options.max_connections_per_address, 1, connections, "N",
             "connections of one IPv4 address or IPv6 /64 (default " + per_address + ")");
   add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, CLI::Range(least.mib, kMostMib),

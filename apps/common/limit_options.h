@@ -19,9 +19,6 @@ struct LimitOptions {
   std::optional<std::size_t> max_buffered;              // bytes
   std::optional<std::size_t> max_buffered_per_address;  // bytes
 
-  // connections_or gives the bound of connections: the option, or else `preferred`, but at most half the limit of open
-  // files and at least 16.
-  std::size_t connections_or(std::size_t preferred, std::uint64_t file_limit) const;
   // The bound for one address when all together may have `all`: the option, but at most `all`, or else three quarters
   // of `all`.
   std::size_t connections_per_address(std::size_t all) const;

@@ -16,11 +16,9 @@ LimitOptions parse(const std::string& line) {
   return options;
 }
 
-TEST(LimitOptions, WithoutThemTheFilesDecide) {
+TEST(LimitOptions, WithoutThemThereAreDefaults) {
   const LimitOptions none = parse("");
-  EXPECT_EQ(none.connections_or(1024, 1 << 20), 1024u);
-  EXPECT_EQ(none.connections_or(1024, 1024), 512u);
-  EXPECT_EQ(none.connections_or(1024, 8), 16u);
+  EXPECT_FALSE(none.max_connections);
   EXPECT_EQ(none.connections_per_address(1024), 768u);
   EXPECT_EQ(none.connections_per_address(1), 1u);
   EXPECT_FALSE(none.max_buffered || none.max_buffered_per_address);
@@ -29,7 +27,7 @@ TEST(LimitOptions, WithoutThemTheFilesDecide) {
 TEST(LimitOptions, WhatIsGivenCounts) {
   const LimitOptions some =
       parse("--max-connections 100 --max-connections-per-address 7 --max-buffered 64 --max-buffered-per-address 16");
-  EXPECT_EQ(some.connections_or(1024, 8), 100u);
+  EXPECT_EQ(some.max_connections, 100u);
   EXPECT_EQ(some.connections_per_address(100), 7u);
   EXPECT_EQ(some.max_buffered, std::size_t{64} << 20);
   EXPECT_EQ(some.max_buffered_per_address, std::size_t{16} << 20);

@@ -9,6 +9,7 @@
 
 #include "apps/common/allow_list.h"
 #include "apps/common/command.h"
+#include "apps/common/descriptor_plan.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
@@ -55,11 +56,24 @@ struct Limits {
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
-Limits limits_of(const LimitOptions& options, std::uint64_t file_limit) {
+// Descriptors of a gateway without clients, beside those that it inherited: the device, the listener, --metrics and
+// --rpcbind. A worker thread of the device has three of its own.
+constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 3;
+// The least for connections of lost clients and for short uses.
+constexpr std::size_t kLeastOthers = 16;
+
+absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const LimitOptions& options, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
   Limits out;
-  // Each client has a connection on either side. The rest of the descriptors is for short uses.
-  out.connections = options.connections_or(kMaxConnections, file_limit / 2);
+  const absl::StatusOr<DescriptorPlan> plan =
+      plan_descriptors({.limit = file_limit,
+                        .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
+                        .per_client = 2,  // a connection on either side
+                        .least_others = kLeastOthers,
+                        .preferred_clients = kMaxConnections,
+                        .clients = options.max_connections});
+  if (!plan.ok()) return plan.status();
+  out.connections = plan->clients;
   // Where all places are taken, the address that holds most gives way. So without the option one address may have all:
   // it may be another gateway.
   out.connections_per_address =
@@ -113,6 +127,9 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   }
   StopSignals stop;
   const std::uint64_t file_limit = raise_file_limit();
+  const absl::StatusOr<Limits> planned = limits_of(global, options.limits, file_limit);
+  if (!planned.ok()) return fail(planned.status());
+  const Limits& limits = *planned;
   auto from = resolve(listen.where), to = resolve(connect.where);
   if (!from.ok()) return fail(from.status());
   if (!to.ok()) return fail(to.status());
@@ -124,7 +141,6 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   auto device = open_device(global, {.admits = counting(admits, refused)});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
-  const Limits limits = limits_of(options.limits, file_limit);
   if (listen.transport == Transport::kRdma) {
     gateway::ToTcpConfig config{
         .listen = *from, .server = to_endpoint(*to), .rpc = server_config(global, kCredits), .stream = {}};

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "apps/common/global_options.h"
+#include "apps/common/idle_trim.h"
 #include "apps/common/signals.h"
 #include "apps/metrics/metrics_endpoint.h"
 #include "base/time.h"
@@ -46,12 +47,14 @@ void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals&
   if (metrics != nullptr) metrics_wanted.emplace(io, metrics->fd());
   bool idle = false;
   TimePoint idle_since{};  // valid if idle
+  apps::IdleTrim trim;
   while (!stop.requested()) {
     const TimePoint now = std::chrono::steady_clock::now();
     if (metrics != nullptr && metrics->is_wanted()) metrics->deliver(engine.snapshot());
     io.restart();
     std::size_t moved = engine.process(now);
     for (int i = 0; i < kHandlersPerTurn && io.poll_one() > 0; ++i) ++moved;
+    if (trim.on_turn(now, moved > 0)) apps::trim_heap();
     if (moved > 0) {
       idle = false;
       continue;
@@ -65,7 +68,7 @@ void drive(boost::asio::io_context& io, Engine& engine, const apps::StopSignals&
     stopped.arm();
     if (metrics_wanted) metrics_wanted->arm();
     io.restart();
-    if (const auto until = engine.next_timeout()) {
+    if (const auto until = earliest(engine.next_timeout(), trim.due())) {
       io.run_one_until(*until);
     } else {
       io.run_one();

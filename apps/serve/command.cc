@@ -15,6 +15,8 @@
 #include "apps/common/address.h"
 #include "apps/common/allow_list.h"
 #include "apps/common/command.h"
+#include "apps/common/descriptor_plan.h"
+#include "apps/common/idle_trim.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/option_checks.h"
 #include "apps/common/output.h"
@@ -62,6 +64,32 @@ absl::StatusOr<std::string> default_state_dir() {
   return absl::FailedPreconditionError("neither XDG_STATE_HOME nor HOME is set: say where with --state-dir DIR");
 }
 
+// Descriptors of a server without clients, beside those that it inherited: the device, both listeners, the export and
+// its state, --metrics and --rpcbind. A worker thread of the device has three of its own.
+constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 3;
+// The least for open files, MOUNT and the short uses of tasks.
+constexpr std::size_t kLeastOthers = 32;
+
+// Divides the descriptors among connections, open files, MOUNT and tasks. A file may be open twice, for reading and for
+// writing.
+absl::Status divide_descriptors(const GlobalOptions& global, const LimitOptions& limits, std::uint64_t file_limit,
+                                serve::ServeConfig& config) {
+  const absl::StatusOr<DescriptorPlan> plan =
+      plan_descriptors({.limit = file_limit,
+                        .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
+                        .per_client = 1,
+                        .least_others = kLeastOthers,
+                        .preferred_clients = config.rpc.max_connections,
+                        .clients = limits.max_connections});
+  if (!plan.ok()) return plan.status();
+  config.rpc.max_connections = plan->clients;
+  config.backend.max_open_files = std::min<std::size_t>(plan->others / 4, 1024);
+  config.mount.max_connections = std::min(plan->others / 4, config.mount.max_connections);
+  config.pool.num_sync_workers = std::clamp<unsigned>(
+      static_cast<unsigned>(std::min<std::size_t>(plan->others / 8, 1024)), 2, config.pool.num_sync_workers);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const ServeOptions& options,
                                              std::uint64_t file_limit) {
   serve::ServeConfig config;
@@ -77,12 +105,14 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.backend.read_write = options.read_write;
   config.backend.set_id_files = options.set_id_files;
   config.backend.devices = options.devices;
+  config.backend.log = program_log();
+  config.backend.log.sink = [sink = config.backend.log.sink](verbs::LogLevel level, std::string_view line) {
+    sink(level, fmt::format("serve: {}", line));
+  };
   config.pool.num_workers = options.disk_workers;
   config.rpc = server_config(global, kCreditsForFiles);
-  // A quarter of the descriptors is for open files, half for connections, the rest for short uses.
-  config.backend.max_open_files = std::clamp<std::size_t>(file_limit / 4, 16, 1024);
   const LimitOptions& limits = options.limits;
-  config.rpc.max_connections = limits.connections_or(config.rpc.max_connections, file_limit);
+  if (absl::Status divided = divide_descriptors(global, limits, file_limit, config); !divided.ok()) return divided;
   config.rpc.max_connections_per_client = limits.connections_per_address(config.rpc.max_connections);
   config.rpc.max_buffered = limits.max_buffered.value_or(config.rpc.max_buffered);
   config.rpc.max_buffered_per_client = limits.max_buffered_per_address.value_or(0);
@@ -102,17 +132,20 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
 void drive(serve::ServeApp& app, metrics::MetricsEndpoint* metrics, const StopSignals& stop, ProgressMode mode) {
   constexpr TimePoint kBusy = TimePoint::max();
   TimePoint idle_since = kBusy;
+  IdleTrim trim;
   while (!stop.requested()) {
     TimePoint now = std::chrono::steady_clock::now();
     if (metrics != nullptr && metrics->is_wanted()) metrics->deliver(app.snapshot());
-    if (app.turn(now) != 0) {
+    const bool has_worked = app.turn(now) != 0;
+    if (trim.on_turn(now, has_worked)) trim_heap();
+    if (has_worked) {
       idle_since = kBusy;
       continue;
     }
     if (mode == ProgressMode::kSpin) continue;
     idle_since = std::min(idle_since, now);
     if (now - idle_since < kSpinBeforeBlock) continue;
-    app.wait(stop.fd(), std::nullopt, metrics != nullptr ? metrics->fd() : -1);
+    app.wait(stop.fd(), trim.due(), metrics != nullptr ? metrics->fd() : -1);
     idle_since = kBusy;
   }
 }
@@ -186,7 +219,7 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
   serve->add_flag("--cross-mounts", options->cross_mounts,
                   "also serve the filesystems mounted beneath DIR; without it clients cannot enter them");
   serve->add_flag("--set-id-files", options->set_id_files,
-                  "let clients set the set-user-ID and set-group-ID bits of files");
+                  "let clients set the set-user-ID and set-group-ID bits of files; a write clears them");
   serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
   serve
       ->add_option("--state-dir", options->state_dir,

@@ -8,15 +8,17 @@ Unit tests prove what each part does with its configuration. Here the program ru
 import contextlib
 import os
 import pathlib
+import re
 import select
 import socket
 import stat
 import struct
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "metrics"))
-from programs import LOOKUP, NFS, PATIENCE, Nfs3, gateway, opaque, serve  # noqa: E402
+from programs import LOOKUP, NFS, PATIENCE, Nfs3, Rpc, gateway, opaque, serve  # noqa: E402
 
 MIB = 1 << 20
 SETATTR, MKNOD = 2, 11
@@ -31,9 +33,11 @@ def same(got, expected, what):
 
 
 class World:
-    """A program with the options of the test. Behind a gateway is a server: `weft serve`, or one that says nothing."""
+    """A program with the options of the test. Behind a gateway is a server: `weft serve`, or one that says nothing.
 
-    def __init__(self, weft, name, *words, export=None):
+    program: the path of the program under test, if it is another one than weft."""
+
+    def __init__(self, weft, name, *words, export=None, program=None):
         self.stack = contextlib.ExitStack()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
         self.export = pathlib.Path(export or folder + "/export")
@@ -42,14 +46,16 @@ class World:
         self.silent = self.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.name = name
         behind = () if name != SERVE else words
-        self.server = self.stack.enter_context(serve(weft, self.export, folder + "/state", *behind))
+        program = program or weft
+        self.server = self.stack.enter_context(
+            serve(program if name == SERVE else weft, self.export, folder + "/state", *behind))
         if name == SERVE:
             self.program, address = self.server, self.server.ready["rdma"]
         else:
             to_tcp = f"rdma://127.0.0.1:0 tcp://127.0.0.1:{self.silent.getsockname()[1]}"
             to_rdma = f"tcp://127.0.0.1:0 rdma://{self.server.ready['rdma']}"
             self.program = self.stack.enter_context(
-                gateway(weft, *(to_tcp if name == TO_TCP else to_rdma).split(), *words))
+                gateway(program, *(to_tcp if name == TO_TCP else to_rdma).split(), *words))
             address = self.program.ready["listen"].split("//")[1]
         host, port = address.rsplit(":", 1)
         self.address = host, int(port)
@@ -113,6 +119,47 @@ def test_connections(weft):
                 for peer in peers:
                     peer.sendall(MPA_REQUEST)
             assert is_ended(peers), name
+
+
+def limited(weft, folder, num):
+    """`weft` with a limit of open files."""
+    path = pathlib.Path(folder, f"weft-{num}")
+    path.write_text(f"#!/bin/sh\nulimit -n {num} && exec {weft} \"$@\"\n")
+    path.chmod(0o700)
+    return path
+
+
+def test_descriptors(weft):
+    """A limit of open files that is too low: the program does not start. With the limit that it names, it serves."""
+    words = {SERVE: ("serve", "/usr/share", "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0"),
+             TO_TCP: ("gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "tcp://127.0.0.1:9"),
+             TO_RDMA: ("gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:9")}
+    for name in (SERVE, TO_TCP, TO_RDMA):
+        with tempfile.TemporaryDirectory() as folder:
+            needed = 0
+            for num in (24, 32, 48):
+                refused = subprocess.run([limited(weft, folder, num), *words[name]], capture_output=True, text=True,
+                                         timeout=PATIENCE, env=os.environ | {"XDG_STATE_HOME": folder})
+                same((refused.returncode, refused.stdout), (1, ""), (name, num, refused.stderr))
+                needed = int(re.search(f"is {num}, and at least ([0-9]+) are needed", refused.stderr)[1])
+            with World(weft, name, "--crc", "off", program=limited(weft, folder, needed)) as world:
+                same(world.program.metrics().value("weft_connections_limit"), 16, name)
+                serve_newcomers(weft, world)
+
+
+def serve_newcomers(weft, world):
+    """All places are taken, and one client more is served."""
+    for _ in range(17):
+        if world.name == TO_RDMA:
+            world.stack.enter_context(Rpc(world.program.ready["listen"])).call(NFS, 3, 0)
+        else:
+            RawRdma(world.connect()).call_null()
+            if world.name == TO_TCP:
+                world.stack.enter_context(world.silent.accept()[0])
+    if world.name == SERVE:
+        nfs, root = nfs_of(weft, world)
+        (world.export / "file").touch()
+        nfs.lookup(root, b"file")
 
 
 def test_memory(weft):
