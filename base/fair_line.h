@@ -20,12 +20,13 @@ namespace weft {
 
 // FairLine orders what clients wait for: turns of a worker, memory, a search. The next turn belongs to the address that
 // will have received least after it, and in it to the client of which the same is true. What a turn costs is known when
-// it ends (microseconds) or when it begins (octets); until then the client's last turns tell. So a client that asks for
-// little is next, however many others wait for how much.
+// it ends (microseconds) or when it begins (octets); until then the caller's guess counts, or the client's last turns
+// tell. So a client that asks for little is next, however many others wait for how much.
 //
 // Waiting earns nothing: a client that comes into the line counts as if it had received as much as the one that was
 // next last. Clients (and addresses) that come for the first time are next soon, but stand one behind the other, as if
-// all of them were one client. So connecting anew wins no turn from clients that are here.
+// all of them were one client. So connecting anew wins no turn from clients that are here. A newcomer stands as far
+// behind as if the newcomers before it asked for as much as it does itself.
 //
 // The line knows a client from its first push until remove() and the end of its last turn. It bounds nothing: the
 // things in it hold Leases of a Ledger. The same rule for threads as of the Ledger.
@@ -47,8 +48,9 @@ class FairLine {
   FairLine(const FairLine&) = delete;
   FairLine& operator=(const FairLine&) = delete;
 
-  // push: what one client waits for stays in the order of its pushes. Not for a client that was removed.
-  void push(const Client& client, T what);
+  // push: what one client waits for stays in the order of its pushes. Not for a client that was removed. expected: what
+  // the turn will probably cost; 0 if only the client's last turns tell.
+  void push(const Client& client, T what, Amount expected = 0);
   // Whether a turn may begin now.
   bool has_next() const { return next_address() != nullptr; }
   // The next turn, which goes on until done(); nothing if none may begin.
@@ -107,10 +109,18 @@ class FairLine {
     Address* address = nullptr;
     Place place;
     Received received;
-    std::deque<T> things;
+    struct Waiting {
+      T what;
+      Amount expected = 0;
+    };
+    std::deque<Waiting> things;
     std::size_t num_turns = 0;
     bool is_removed = false;
     bool waits() const { return !things.empty(); }
+    // What its next turn is likely to cost.
+    Amount likely() const {
+      return waits() && things.front().expected != 0 ? things.front().expected : received.per_turn;
+    }
   };
   struct Address {
     std::string name;
@@ -121,9 +131,10 @@ class FairLine {
     std::size_t num_turns = 0;
     std::size_t num_members = 0;
     bool waits() const { return !order.line.empty(); }
+    Amount likely() const { return received.per_turn; }
   };
 
-  Member& enter(const Client& client);
+  Member& enter(const Client& client, Amount expected);
   Address* next_address() const;
   void leave(Member& member);
   void forget_if_over(Member& member);
@@ -135,9 +146,11 @@ class FairLine {
   template <typename M>
   void charge(M& member, Order<M>& order, Amount from, Amount to);
   template <typename M>
-  void begin_anew(M& member, Order<M>& order);
+  void begin_anew(M& member, Order<M>& order, Amount expected);
   template <typename M>
   void stand(M& member, Order<M>& order);
+  template <typename M>
+  void restand(M& member, Order<M>& order);
 
   // So many turns of this cost sum up to no more than an Amount holds for centuries.
   static constexpr Amount kMaxCost = Amount{1} << 40;
@@ -153,21 +166,24 @@ class FairLine {
 
 template <typename T>
 template <typename M>
-void FairLine<T>::begin_anew(M& member, Order<M>& order) {
-  member.received.sum = std::max(order.floor, order.door);
-  order.door = member.received.sum + std::max<Amount>(mean_.per_turn, 1);
+void FairLine<T>::begin_anew(M& member, Order<M>& order, Amount expected) {
+  const Amount mean = std::max<Amount>(mean_.per_turn, 1);
+  const Amount ahead = order.door - std::min(order.door, order.floor);
+  const Amount own = expected == 0 ? ahead : ahead / mean * std::min(expected, mean);
+  member.received.sum = order.floor + own;
+  order.door = std::max(order.floor, order.door) + mean;
 }
 
 template <typename T>
 template <typename M>
 void FairLine<T>::stand(M& member, Order<M>& order) {
   member.received.sum = std::max(member.received.sum, order.floor);
-  member.place = {member.received.sum + member.received.per_turn, ++last_served_};
+  member.place = {member.received.sum + member.likely(), ++last_served_};
   order.line.emplace(member.place, &member);
 }
 
 template <typename T>
-typename FairLine<T>::Member& FairLine<T>::enter(const Client& client) {
+typename FairLine<T>::Member& FairLine<T>::enter(const Client& client, Amount expected) {
   std::unique_ptr<Member>& member = clients_[client.number];
   if (member) return *member;
   member = std::make_unique<Member>();
@@ -176,23 +192,25 @@ typename FairLine<T>::Member& FairLine<T>::enter(const Client& client) {
   if (!address) {
     address = std::make_unique<Address>();
     address->name = client.address;
-    begin_anew(*address, order_);
+    begin_anew(*address, order_, expected);
   }
   member->address = address.get();
   ++address->num_members;
-  begin_anew(*member, address->order);
+  begin_anew(*member, address->order, expected);
   return *member;
 }
 
 template <typename T>
-void FairLine<T>::push(const Client& client, T what) {
-  Member& member = enter(client);
+void FairLine<T>::push(const Client& client, T what, Amount expected) {
+  expected = std::min(expected, kMaxCost);
+  Member& member = enter(client, expected);
   Address& address = *member.address;
-  if (!member.waits()) {
+  const bool is_first = !member.waits();
+  member.things.push_back({std::move(what), expected});
+  if (is_first) {
     if (!address.waits()) stand(address, order_);
     stand(member, address.order);
   }
-  member.things.push_back(std::move(what));
   ++address.num_things;
   ++size_;
 }
@@ -211,6 +229,7 @@ void FairLine<T>::pop(Member& member) {
   member.things.pop_front();
   --member.address->num_things;
   --size_;
+  if (member.waits()) restand(member, member.address->order);
 }
 
 template <typename T>
@@ -225,7 +244,14 @@ template <typename T>
 template <typename M>
 void FairLine<T>::charge(M& member, Order<M>& order, Amount from, Amount to) {
   member.received.sum = member.received.sum - std::min(member.received.sum, from) + to;
-  const Place place{member.received.sum + member.received.per_turn, ++last_served_};
+  restand(member, order);
+}
+
+// Gives the member the place that it has by now, also in the line if it stands there.
+template <typename T>
+template <typename M>
+void FairLine<T>::restand(M& member, Order<M>& order) {
+  const Place place{member.received.sum + member.likely(), ++last_served_};
   if (member.waits()) {
     auto node = order.line.extract(member.place);
     node.key() = place;
@@ -256,9 +282,9 @@ std::optional<typename FairLine<T>::Turn> FairLine<T>::take() {
   Member& member = *address->order.line.begin()->second;
   order_.floor = std::max(order_.floor, address->received.sum);
   address->order.floor = std::max(address->order.floor, member.received.sum);
-  const Amount likely = member.received.per_turn != 0 ? member.received.per_turn : mean_.per_turn;
+  const Amount likely = member.likely() != 0 ? member.likely() : mean_.per_turn;
   const Amount expected = std::max<Amount>(likely, 1);
-  Turn turn{std::move(member.things.front()), member.number, expected};
+  Turn turn{std::move(member.things.front().what), member.number, expected};
   charge(member, 0, expected);
   pop(member);
   ++member.num_turns;
@@ -287,7 +313,7 @@ bool FairLine<T>::serve_next(F&& begins) {
   for (const std::uint64_t number : round) {
     const auto at = clients_.find(number);
     if (at == clients_.end() || !at->second->waits()) continue;
-    const std::optional<Amount> cost = begins(number, at->second->things.front());
+    const std::optional<Amount> cost = begins(number, at->second->things.front().what);
     if (!cost) continue;
     const auto again = clients_.find(number);
     if (again == clients_.end()) return true;
@@ -311,12 +337,12 @@ std::vector<T> FairLine<T>::remove(std::uint64_t client, F&& is_wanted) {
   Member& member = *at->second;
   member.is_removed = true;
   if (member.waits()) {
-    std::deque<T> wanted;
-    for (T& thing : member.things) {
-      if (is_wanted(std::as_const(thing))) {
+    std::deque<typename Member::Waiting> wanted;
+    for (auto& thing : member.things) {
+      if (is_wanted(std::as_const(thing.what))) {
         wanted.push_back(std::move(thing));
       } else {
-        unwanted.push_back(std::move(thing));
+        unwanted.push_back(std::move(thing.what));
       }
     }
     if (wanted.empty()) leave(member);

@@ -48,6 +48,36 @@ TEST(FairLine, WhoAsksForLittleIsNextHoweverManyOthersAskForMuch) {
   }
 }
 
+// All of them are new, and nothing was measured but the mean.
+TEST(FairLine, AmongNewcomersTheOneThatExpectsLittleIsNext) {
+  for (const Amount mean : {Amount{1}, Amount{20}, Amount{13000}, Amount{1} << 39}) {
+    Line line;
+    line.push({1000, "a"}, 0);
+    (void)turn(line, {{1000, mean}});
+    for (std::uint64_t client = 1; client <= 200; ++client) line.push({client, "a"}, 0, 13000);
+    line.push({0, "a"}, 0, 20);
+    int waited = 0;
+    while (turn(line, {{0, 20}, {1, 13000}, {2, 13000}}) != 0) ++waited;
+    EXPECT_LE(waited, 2) << mean;
+  }
+}
+
+// Each new connection expects little, and one that was here expects much.
+TEST(FairLine, NewcomersThatExpectLittleWinNoMoreThanOneClient) {
+  Line line;
+  for (int i = 0; i < 1000; ++i) line.push({1, "a"}, i, 1000);
+  Amount newcomers = 0, other = 0;
+  for (std::uint64_t client = 2; client < 20000; ++client) {
+    line.push({client, "a"}, 0, 10);
+    const auto taken = line.take();
+    ASSERT_TRUE(taken);
+    const Amount cost = taken->client == 1 ? 1000 : 10;
+    (taken->client == 1 ? other : newcomers) += cost;
+    line.done(*taken, cost);
+  }
+  EXPECT_GT(other + other / 4, newcomers);
+}
+
 TEST(FairLine, AddressesReceiveEquallyWhateverTheirNumberOfClients) {
   Line line;
   std::map<std::uint64_t, Amount> cost_of{{0, 700}};
