@@ -11,12 +11,12 @@ namespace weft::apps {
 // DescriptorWish says for what a server program needs descriptors. Its clients get half of those that it does not need
 // for itself.
 struct DescriptorWish {
-  std::uint64_t limit = 0;                   // RLIMIT_NOFILE
-  std::size_t own = 0;                       // of the program itself, without any client
-  std::size_t per_client = 1;                // of one client's connections
-  std::size_t least_others = 0;              // of files and of short uses, at least
-  std::size_t preferred_clients = 0;         // the default
-  std::optional<std::size_t> clients = {};   // --max-connections
+  std::uint64_t limit = 0;                  // RLIMIT_NOFILE
+  std::size_t own = 0;                      // of the program itself, without any client
+  std::size_t per_client = 1;               // of one client's connections
+  std::size_t least_others = 0;             // of files and of short uses, at least
+  std::size_t preferred_clients = 0;        // the default
+  std::optional<std::size_t> clients = {};  // --max-connections
 };
 
 // DescriptorPlan is how a program divides its descriptors.

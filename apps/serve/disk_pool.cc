@@ -15,12 +15,19 @@ inline void relax() {
 
 }  // namespace
 
+DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConfig& config)
+    : max_running(workers),
+      places(
+          {.address = config.max_queued_per_group, .all = config.max_queued, .guaranteed = 1, .leaves_as_much = true}),
+      line(max_turns) {}
+
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
-      max_running_{std::max(config.num_workers, 1u), std::max(config.num_sync_workers, 1u)},
       event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      queues_{FairQueue(), FairQueue(max_running_[1] - max_running_[1] / 8)} {
-  for (unsigned i = 0; i < max_running_[0] + max_running_[1]; ++i) workers_.emplace_back([this] { work(); });
+      lanes_{Lane(std::max(config.num_workers, 1u), SIZE_MAX, config),
+             Lane(config.num_sync_workers, config.num_sync_workers - config.num_sync_workers / 8, config)} {
+  const unsigned num = lanes_[0].max_running + lanes_[1].max_running;
+  for (unsigned i = 0; i < num; ++i) workers_.emplace_back([this] { work(); });
 }
 
 DiskPool::~DiskPool() {
@@ -32,20 +39,24 @@ DiskPool::~DiskPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client) {
+bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane which, const DiskClient& client) {
+  const auto expected = static_cast<Amount>(std::max<std::int64_t>(task->expected_cost().count(), 0));
   bool wake = false;
   {
     std::lock_guard lock(mutex_);
-    FairQueue& queue = queues_[static_cast<std::size_t>(lane)];
-    if (queue.size() >= config_.max_queued || queue.size_of(client.group) >= config_.max_queued_per_group) {
-      ++num_refused_[static_cast<std::size_t>(lane)];
+    Lane& lane = lane_of(which);
+    Ledger::Client& holder = lane.clients[client.connection];
+    if (!holder) holder = lane.places.enter(client.group, client.connection);
+    Lease place = holder.take(1);
+    if (!place) {
+      ++lane.num_refused;
       return false;
     }
-    queue.push(client, std::move(task));
+    lane.line.push({client.connection, client.group}, {std::move(task), std::move(place)}, expected);
     num_queued_.fetch_add(1, std::memory_order_release);
     // A watching worker will see the task. A second task needs a second worker. A task that may not run yet needs
     // none: the worker whose task ends looks for the next one.
-    wake = num_sleeping_ > 0 && may_take_locked(lane) &&
+    wake = num_sleeping_ > 0 && lane.may_take() &&
            num_queued_.load(std::memory_order_relaxed) > num_watching_.load(std::memory_order_relaxed);
   }
   ++num_pending_;
@@ -54,31 +65,26 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const Disk
 }
 
 void DiskPool::forget(std::uint32_t connection) {
-  for (FairQueue& queue : queues_) {
-    std::vector<std::unique_ptr<DiskTask>> unwanted;
-    {
-      std::lock_guard lock(mutex_);
-      unwanted = queue.remove(connection);
-      num_queued_.fetch_sub(unwanted.size(), std::memory_order_relaxed);
+  std::vector<std::unique_ptr<DiskTask>> unwanted;
+  {
+    std::lock_guard lock(mutex_);
+    for (Lane& lane : lanes_) {
+      const auto is_wanted = [](const Waiting& waiting) { return waiting.task->is_wanted_without_client(); };
+      for (Waiting& waiting : lane.line.remove(connection, is_wanted)) unwanted.push_back(std::move(waiting.task));
+      lane.clients.erase(connection);
     }
-    num_pending_ -= unwanted.size();
+    num_queued_.fetch_sub(unwanted.size(), std::memory_order_relaxed);
   }
+  num_pending_ -= unwanted.size();
 }
 
-bool DiskPool::may_take_locked(DiskLane lane) const {
-  const auto index = static_cast<std::size_t>(lane);
-  return num_running_[index] < max_running_[index] && queues_[index].has_next();
-}
-
-std::optional<FairQueue::Taken> DiskPool::take_locked(DiskLane& lane) {
-  for (DiskLane candidate : {DiskLane::kNormal, DiskLane::kSync}) {
-    if (!may_take_locked(candidate)) continue;
-    const auto index = static_cast<std::size_t>(candidate);
-    std::optional<FairQueue::Taken> taken = queues_[index].take();
+std::optional<DiskPool::Taken> DiskPool::take_locked() {
+  for (Lane& lane : lanes_) {
+    if (!lane.may_take()) continue;
+    auto turn = lane.line.take();
     num_queued_.fetch_sub(1, std::memory_order_relaxed);
-    ++num_running_[index];
-    lane = candidate;
-    return taken;
+    ++lane.num_running;
+    return Taken{&lane, std::move(turn->what.task), turn->client, turn->expected};
   }
   return std::nullopt;
 }
@@ -101,11 +107,17 @@ bool DiskPool::watch_locked(std::unique_lock<std::mutex>& lock) {
   return has_found || stop_;
 }
 
+Amount DiskPool::run(DiskTask& task) const {
+  const TimePoint began = config_.now();
+  task.run();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(config_.now() - began);
+  return static_cast<Amount>(std::max<std::int64_t>(took.count(), 0)) + task.num_octets() / kOctetsPerMicrosecond;
+}
+
 void DiskPool::work() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    DiskLane lane = DiskLane::kNormal;
-    std::optional<FairQueue::Taken> taken = take_locked(lane);
+    std::optional<Taken> taken = take_locked();
     if (!taken) {
       if (watch_locked(lock)) continue;
       ++num_sleeping_;
@@ -114,7 +126,7 @@ void DiskPool::work() {
       continue;
     }
     lock.unlock();
-    taken->task->run();
+    const Amount cost = run(*taken->task);
     {
       std::lock_guard done_lock(done_mutex_);
       done_.push_back(std::move(taken->task));
@@ -122,20 +134,19 @@ void DiskPool::work() {
     }
     if (loop_waits_.exchange(false)) ::eventfd_write(event_fd_.get(), 1);
     lock.lock();
-    const auto index = static_cast<std::size_t>(lane);
-    queues_[index].done(taken->connection);
-    --num_running_[index];
-    ++num_done_[index];
+    taken->lane->line.done(taken->client, taken->expected, cost);
+    --taken->lane->num_running;
+    ++taken->lane->num_done;
   }
 }
 
-DiskPool::LaneState DiskPool::state_of(DiskLane lane) {
-  const auto index = static_cast<std::size_t>(lane);
+DiskPool::LaneState DiskPool::state_of(DiskLane which) {
   std::lock_guard lock(mutex_);
-  return {.num_queued = queues_[index].size(),
-          .num_running = num_running_[index],
-          .num_done = num_done_[index],
-          .num_refused = num_refused_[index]};
+  const Lane& lane = lane_of(which);
+  return {.num_queued = lane.line.size(),
+          .num_running = lane.num_running,
+          .num_done = lane.num_done,
+          .num_refused = lane.num_refused};
 }
 
 std::size_t DiskPool::drain() {

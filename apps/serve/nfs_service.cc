@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "apps/serve/call_cost.h"
+
 namespace weft::serve {
 namespace {
 
@@ -14,11 +16,27 @@ using rpcrdma::ServedReply;
 class NfsTask : public DiskTask {
  public:
   NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, const BulkArgs& args, Buffer buffer)
-      : backend_(backend), server_(server), call_(std::move(call)), args_(args), buffer_(std::move(buffer)) {}
+      : backend_(backend),
+        server_(server),
+        call_(std::move(call)),
+        args_(args),
+        buffer_(std::move(buffer)),
+        cost_(serve::expected_cost(call_, args_)) {}
 
-  void run() override { reply_ = serve_nfs_call(backend_, call_, args_, buffer_); }
+  void run() override {
+    const DiskClient client{call_.connection.value, call_.peer_group};
+    const ActingFor acting(client);
+    reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
+  }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
   bool is_wanted_without_client() const override { return server_.keeps_reply_of(call_.id); }
+  std::chrono::microseconds expected_cost() const override { return cost_; }
+  std::size_t num_octets() const override {
+    std::size_t num = call_.args.size() + reply_.results.size();
+    for (const auto& item : call_.items) num += item.data.octets().size();
+    for (const auto& item : reply_.items) num += item.data.octets.size();
+    return num;
+  }
 
   const ServedCall& call() const { return call_; }
 
@@ -28,6 +46,7 @@ class NfsTask : public DiskTask {
   ServedCall call_;
   BulkArgs args_;
   Buffer buffer_;
+  std::chrono::microseconds cost_;
   ServedReply reply_;
 };
 
@@ -79,6 +98,8 @@ bool NfsService::take_buffer(const ServedCall& call, const BulkArgs& args, Buffe
 
 void NfsService::on_call(ServedCall call) {
   ++num_calls_[std::min(call.procedure, nfs3::kNumProcs)];
+  const DiskClient client{call.connection.value, call.peer_group};
+  const ActingFor acting(client);
   Buffer buffer;
   if (call.procedure == static_cast<std::uint32_t>(Proc::kNull) || call.procedure >= nfs3::kNumProcs)
     return server_->reply(call.id, serve_nfs_call(backend_, call, {}, buffer));
@@ -89,7 +110,6 @@ void NfsService::on_call(ServedCall call) {
   const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const DiskLane lane = lane_of(call, args);
-  const DiskClient client{call.connection.value, call.peer_group};
   std::unique_ptr<DiskTask> task =
       std::make_unique<NfsTask>(backend_, *server_, std::move(call), args, std::move(buffer));
   if (!pool_.submit(task, lane, client)) server_->reply(id, busy_reply(procedure));

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <functional>
 #include <latch>
+#include <string>
 #include <utility>
 
 namespace weft::serve {
@@ -121,10 +124,11 @@ TEST_F(DiskPoolTest, SlowSyncsLeaveAWorkerFree) {
 }
 
 TEST_F(DiskPoolTest, TheQueueIsBoundedAndARefusedTaskStaysTheCallers) {
-  constexpr int kWorkers = 2, kQueued = 8;
+  // A client has a place of its own, and at most as many as it leaves to its address, which leaves as many free.
+  constexpr int kWorkers = 2, kQueued = 1 + 8 / 4;
   std::latch started(kWorkers), hold(1);
   int finished = 0;
-  DiskPool pool({.num_workers = kWorkers, .max_queued = kQueued});
+  DiskPool pool({.num_workers = kWorkers, .max_queued = 8});
   for (int i = 0; i < kWorkers; ++i) {
     ASSERT_TRUE(submit(
         pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }));
@@ -156,11 +160,96 @@ TEST_F(DiskPoolTest, OneGroupOfAddressesFillsItsPartOfTheQueueOnly) {
     num_taken += submit(
         pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {i, "192.0.2.1"});
   }
-  EXPECT_EQ(num_taken, 4);
+  EXPECT_EQ(num_taken, 100) << "one each";
+  num_taken = 0;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    num_taken += submit(
+        pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {i, "192.0.2.1"});
+  }
+  EXPECT_LE(num_taken, 4);
+  const int before = 2 + 100 + num_taken;
+  EXPECT_TRUE(submit(
+      pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {200, "192.0.2.2"}));
   EXPECT_TRUE(submit(
       pool, [] {}, [&] { ++finished; }, DiskLane::kNormal, {200, "192.0.2.2"}));
   hold.count_down();
-  drain_until(pool, [&] { return finished == 7; });
+  drain_until(pool, [&] { return finished == before + 2; });
+}
+
+// Both clients have an address in common. One lists directories, the other asks for a hundred times less.
+TEST_F(DiskPoolTest, WorkersAreSharedByTheTimeThatTasksTake) {
+  std::atomic<std::int64_t> now{0};
+  std::latch hold(1);
+  std::string order;  // the only worker's
+  int finished = 0;
+  DiskPool pool(
+      {.num_workers = 1, .num_sync_workers = 0, .now = [&] { return TimePoint(std::chrono::microseconds(now)); }});
+  ASSERT_TRUE(submit(
+      pool, [&] { hold.wait(); }, [&] { ++finished; }, DiskLane::kNormal, {3, "192.0.2.1"}));
+  const auto add = [&](char name, std::int64_t cost, std::uint32_t client) {
+    ASSERT_TRUE(submit(
+        pool, [&, name, cost] { order += name, now += cost; }, [&] { ++finished; }, DiskLane::kNormal,
+        {client, "192.0.2.1"}));
+  };
+  for (int i = 0; i < 10; ++i) add('L', 13000, 1);
+  for (int i = 0; i < 100; ++i) add('s', 130, 2);
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 111; });
+  EXPECT_LE(std::ranges::count(order.substr(0, order.rfind('s')), 'L'), 2) << order;
+}
+
+TEST_F(DiskPoolTest, OctetsCostTooWhenTheyTakeNoTime) {
+  class Read : public FunctionTask {
+   public:
+    using FunctionTask::FunctionTask;
+    std::size_t num_octets() const override { return 1 << 20; }
+  };
+  std::latch hold(1);
+  std::string order;
+  int finished = 0;
+  DiskPool pool({.num_workers = 1, .num_sync_workers = 0, .now = [] { return TimePoint(); }});
+  ASSERT_TRUE(submit(
+      pool, [&] { hold.wait(); }, [&] { ++finished; }, DiskLane::kNormal, {3, "192.0.2.1"}));
+  for (int i = 0; i < 10; ++i) {
+    std::unique_ptr<DiskTask> task = std::make_unique<Read>([&] { order += 'R'; }, [&] { ++finished; });
+    ASSERT_TRUE(pool.submit(task, DiskLane::kNormal, {1, "192.0.2.1"}));
+  }
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(submit(
+        pool, [&] { order += 's'; }, [&] { ++finished; }, DiskLane::kNormal, {2, "192.0.2.1"}));
+  }
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 111; });
+  EXPECT_LE(std::ranges::count(order.substr(0, order.rfind('s')), 'R'), 2) << order;
+}
+
+// Each task's expected cost is what counts before any of it was measured.
+TEST_F(DiskPoolTest, AmongNewcomersTheOneThatAsksForLittleIsNext) {
+  class Listing : public FunctionTask {
+   public:
+    using FunctionTask::FunctionTask;
+    std::chrono::microseconds expected_cost() const override { return std::chrono::microseconds(13000); }
+  };
+  class Small : public FunctionTask {
+   public:
+    using FunctionTask::FunctionTask;
+    std::chrono::microseconds expected_cost() const override { return std::chrono::microseconds(20); }
+  };
+  std::latch hold(1), started(1);
+  int finished = 0, listed = 0, listed_before = -1;
+  DiskPool pool({.num_workers = 1, .num_sync_workers = 0, .now = [] { return TimePoint(); }});
+  ASSERT_TRUE(submit(
+      pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }, DiskLane::kNormal, {1000, "192.0.2.1"}));
+  started.wait();
+  for (std::uint32_t client = 1; client <= 200; ++client) {
+    std::unique_ptr<DiskTask> task = std::make_unique<Listing>([&] { ++listed; }, [&] { ++finished; });
+    ASSERT_TRUE(pool.submit(task, DiskLane::kNormal, {client, "192.0.2.1"}));
+  }
+  std::unique_ptr<DiskTask> small = std::make_unique<Small>([&] { listed_before = listed; }, [&] { ++finished; });
+  ASSERT_TRUE(pool.submit(small, DiskLane::kNormal, {2000, "192.0.2.1"}));
+  hold.count_down();
+  drain_until(pool, [&] { return finished == 202; });
+  EXPECT_EQ(listed_before, 0);
 }
 
 // One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
@@ -265,22 +354,25 @@ TEST_F(DiskPoolTest, ALaneKnowsItsTasks) {
   while (pool.state_of(DiskLane::kNormal).num_running < 1) std::this_thread::yield();
   ASSERT_TRUE(add());
   started.wait();
-  ASSERT_TRUE(submit(
-      pool, [] {}, [&] { ++finished; }));
+  // One place is the client's own, and one is shared.
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(submit(
+        pool, [] {}, [&] { ++finished; }));
+  }
   EXPECT_FALSE(submit(
       pool, [] {}, [] {}));
   const DiskPool::LaneState busy = pool.state_of(DiskLane::kNormal);
   EXPECT_EQ(busy.num_running, 2u);
-  EXPECT_EQ(busy.num_queued, 1u);
+  EXPECT_EQ(busy.num_queued, 2u);
   EXPECT_EQ(busy.num_refused, 1u);
   EXPECT_EQ(busy.num_done, 0u);
   EXPECT_EQ(pool.state_of(DiskLane::kSync).num_running, 0u);
   EXPECT_EQ(pool.num_workers(DiskLane::kNormal), 2u);
   EXPECT_EQ(pool.num_workers(DiskLane::kSync), 3u);
   hold.count_down();
-  drain_until(pool, [&] { return finished == 3; });
+  drain_until(pool, [&] { return finished == 4; });
   // A worker counts its task after it has given it back.
-  while (pool.state_of(DiskLane::kNormal).num_done < 3) std::this_thread::yield();
+  while (pool.state_of(DiskLane::kNormal).num_done < 4) std::this_thread::yield();
   EXPECT_EQ(pool.state_of(DiskLane::kNormal).num_running, 0u);
   EXPECT_EQ(pool.state_of(DiskLane::kNormal).num_queued, 0u);
 }

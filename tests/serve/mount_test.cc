@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <latch>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "apps/onc_tcp/record.h"
 #include "apps/serve/mount/mount_server.h"
@@ -373,6 +377,97 @@ TEST_F(MountServerTest, ManySilentClientsDoNotStopTheService) {
   EXPECT_TRUE(receive(fd).has_value());
   EXPECT_LE(server->num_connections(), 8u);
   EXPECT_EQ(receive(silent[0]), std::nullopt);
+}
+
+// The disk thread is held by its first Call; others wait.
+class HeldMountTest : public MountServerTest {
+ protected:
+  static constexpr in_addr_t kHonest = INADDR_LOOPBACK + 8;
+
+  void listen_held(std::size_t max_connections) {
+    MountServerConfig held;
+    held.max_connections = max_connections;
+    held.on_work = [this] {
+      if (num_worked++ == 0) {
+        started.count_down();
+        hold.wait();
+      }
+    };
+    listen(held);
+    first = connect();
+    send(first, dear());
+    started.wait();
+  }
+  ~HeldMountTest() override {
+    if (!hold.try_wait()) hold.count_down();
+    server.reset();
+  }
+  static Octets record(const std::string& path) {
+    Octets out;
+    onc_tcp::emit_record(call_octets(1, path_args(path)), out);
+    return out;
+  }
+  static Octets dear() {
+    std::string path;
+    for (int i = 0; i < 100; ++i) path += "/many/..";
+    return record(path);
+  }
+  static Octets cheap() { return record("/"); }
+  // Waits until the server has ended all of them but `num`.
+  static void wait_until_open(std::vector<Fd>& fds, std::size_t num) {
+    while (fds.size() > num) {
+      std::vector<pollfd> polled;
+      for (const Fd& fd : fds) polled.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
+      ASSERT_GT(::poll(polled.data(), polled.size(), 30000), 0) << fds.size() << " are open";
+      std::size_t at = 0;
+      std::erase_if(fds, [&](const Fd&) { return polled[at++].revents != 0; });
+    }
+  }
+  void wait_for_waiting(std::size_t num) {
+    while (server->num_waiting() != num) std::this_thread::yield();
+  }
+
+  std::atomic<int> num_worked{0};
+  std::latch started{1}, hold{1};
+  Fd first;
+};
+
+TEST_F(HeldMountTest, AGoneConnectionTakesItsCallAlong) {
+  listen_held(4);
+  std::vector<Fd> flood;
+  for (int i = 0; i < 300; ++i) {
+    flood.push_back(connect());
+    send(flood.back(), dear());
+  }
+  // The running Call keeps its place.
+  wait_until_open(flood, 3);
+  EXPECT_LE(server->num_connections(), 4u);
+  EXPECT_LE(server->num_waiting(), 3u);
+  Fd honest = connect(kHonest);
+  send(honest, cheap());
+  wait_until_open(flood, 2);
+  hold.count_down();
+  EXPECT_TRUE(receive(honest).has_value());
+  EXPECT_LE(num_worked, 4) << "Calls of connections that are gone";
+}
+
+TEST_F(HeldMountTest, OfOneAddressTheCallThatCostsMostGivesWay) {
+  listen_held(4);
+  Fd honest = connect();
+  send(honest, cheap());
+  wait_for_waiting(1);
+  std::vector<Fd> flood;
+  for (std::size_t i = 0; i < 100; ++i) {
+    flood.push_back(connect());
+    send(flood.back(), dear());
+    if (i >= 2) {
+      EXPECT_EQ(receive(flood[i - 2]), std::nullopt) << i;
+    }
+    wait_for_waiting(std::min<std::size_t>(i + 2, 3));
+  }
+  hold.count_down();
+  EXPECT_TRUE(receive(honest).has_value());
+  EXPECT_LE(num_worked, 4);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::shared_ptr<OpenFile> OpenFiles::find_now(const FileKey& key, std::shared_pt
 std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
   auto it = files_.find(key);
   if (it == files_.end()) return nullptr;
-  recent_.splice(recent_.begin(), recent_, it->second.recent);
+  order_.touch(it->second.place, ActingFor::now());
   it->second.idle_sweeps = 0;
   return it->second.*which;
 }
@@ -44,15 +44,12 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
   std::shared_ptr<OpenFile> evicted;
   {
     std::lock_guard lock(mutex_);
+    if (!files_.contains(key) && order_.is_full()) evicted = evict_locked();
     auto [it, is_new] = files_.try_emplace(key);
-    if (is_new) {
-      recent_.push_front(key);
-      it->second.recent = recent_.begin();
-    }
+    if (is_new) it->second.place = order_.add(key, ActingFor::now());
     // A descriptor that is there already stays: it may hold writes that were not synced.
     if (file->is_readable() && !it->second.reader) it->second.reader = file;
     if (file->is_writable() && !it->second.writer) it->second.writer = file;
-    if (files_.size() > max_open_) evicted = evict_locked();
     size_.store(files_.size(), std::memory_order_relaxed);
   }
   nfs3::Verf ignored{};
@@ -60,10 +57,10 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
 }
 
 std::shared_ptr<OpenFile> OpenFiles::evict_locked() {
-  auto it = files_.find(recent_.back());
+  auto it = files_.find(order_.next_out(ActingFor::now()));
   std::shared_ptr<OpenFile> writer = std::move(it->second.writer);
+  order_.remove(it->second.place);
   files_.erase(it);
-  recent_.pop_back();
   return writer;
 }
 
@@ -106,7 +103,7 @@ void OpenFiles::erase(const FileKey& key) {
   std::lock_guard lock(mutex_);
   auto it = files_.find(key);
   if (it == files_.end()) return;
-  recent_.erase(it->second.recent);
+  order_.remove(it->second.place);
   files_.erase(it);
   size_.store(files_.size(), std::memory_order_relaxed);
 }
@@ -156,7 +153,7 @@ void OpenFiles::close_idle(const std::vector<Idle>& idle) {
     if (it->second.reader != file.reader || it->second.writer != file.writer) continue;
     const bool is_shared = file.reader == file.writer;
     if (!is_free(file.reader, is_shared) || !is_free(file.writer, is_shared)) continue;
-    recent_.erase(it->second.recent);
+    order_.remove(it->second.place);
     files_.erase(it);
   }
   size_.store(files_.size(), std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -10,6 +10,7 @@
 
 #include "apps/serve/backend/disk_calls.h"
 #include "apps/serve/backend/write_promise.h"
+#include "apps/serve/export/shared_order.h"
 #include "apps/serve/export/tree.h"
 #include "base/bytes.h"
 #include "base/time.h"
@@ -67,11 +68,12 @@ class OpenFile {
 // OpenFiles keeps the most recently used files open. Opening costs time, and three things live with the descriptor: the
 // kernel's read-ahead, its report of lost writes, and the right to write a file that was created read-only. But a
 // program that is open for writing cannot be executed, and a removed file keeps its space while it is open. So sweep
-// closes idle files. Any thread.
+// closes idle files. If too many are open, the client that holds most of them loses the one that it used longest ago
+// (SharedOrder). ActingFor says for which client a thread opens a file. Any thread.
 class OpenFiles {
  public:
   OpenFiles(std::size_t max_open, const DiskCalls& calls, WritePromise& promise)
-      : max_open_(max_open), calls_(calls), promise_(promise) {}
+      : order_(std::max<std::size_t>(max_open, 1)), calls_(calls), promise_(promise) {}
 
   // The file of a node that was just resolved, open for reading or for writing.
   Outcome<std::shared_ptr<OpenFile>> for_read(const Node& node);
@@ -98,7 +100,7 @@ class OpenFiles {
  private:
   struct Entry {
     std::shared_ptr<OpenFile> reader, writer;
-    std::list<FileKey>::iterator recent;
+    SharedOrder<FileKey>::Place place;
     unsigned idle_sweeps = 0;  // since it was used
   };
   struct Idle {
@@ -112,15 +114,14 @@ class OpenFiles {
   std::shared_ptr<OpenFile> find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   void put(const FileKey& key, const std::shared_ptr<OpenFile>& file);
-  // Takes the oldest file out. Returns a file that the caller must sync, without the lock.
+  // Takes a file out to make room. Returns a file that the caller must sync, without the lock.
   std::shared_ptr<OpenFile> evict_locked();
 
-  const std::size_t max_open_;
+  SharedOrder<FileKey> order_;
   const DiskCalls& calls_;
   WritePromise& promise_;
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
-  std::list<FileKey> recent_;
   std::atomic<std::size_t> size_{0};
 };
 

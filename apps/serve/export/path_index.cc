@@ -12,19 +12,14 @@ constexpr std::size_t kLogSlack = 65536;
 }  // namespace
 
 PathIndex::PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log)
-    : root_(root), max_files_(std::max<std::size_t>(max_files, 16)), log_(std::move(log)) {
+    : root_(root), order_(std::max<std::size_t>(max_files, 16)), log_(std::move(log)) {
   if (!log_) return;
   std::unique_ptr<IndexLog> source = std::move(log_);  // replayed records are not written again
   source->replay([this](const IndexRecord& record) {
     switch (record.op) {
       case IndexRecord::Op::kLearn: insert_locked(record.file, record.parent, record.name); break;
       case IndexRecord::Op::kForgetName: drop_name_locked(record.file, record.parent, record.name); break;
-      case IndexRecord::Op::kForget:
-        if (auto it = files_.find(record.file); it != files_.end()) {
-          recent_.erase(it->second.recent);
-          files_.erase(it);
-        }
-        break;
+      case IndexRecord::Op::kForget: erase_locked(record.file); break;
     }
   });
   log_ = std::move(source);
@@ -38,11 +33,11 @@ void PathIndex::rewrite_locked() {
   std::vector<IndexRecord> records;
   records.reserve(files_.size());
   // Oldest first, so that replaying ends with the same order.
-  for (auto key = recent_.rbegin(); key != recent_.rend(); ++key) {
-    const Entry& entry = files_.at(*key);
+  order_.visit_oldest_first([&](const FileKey& key) {
+    const Entry& entry = files_.at(key);
     for (auto name = entry.names.rbegin(); name != entry.names.rend(); ++name)
-      records.push_back({IndexRecord::Op::kLearn, *key, name->parent, name->name});
-  }
+      records.push_back({IndexRecord::Op::kLearn, key, name->parent, name->name});
+  });
   log_->rewrite(records);
 }
 
@@ -53,15 +48,25 @@ void PathIndex::append_locked(IndexRecord record) {
 }
 
 void PathIndex::touch_locked(Entry& entry) {
-  recent_.splice(recent_.begin(), recent_, entry.recent);
+  order_.touch(entry.place, ActingFor::now());
+}
+
+void PathIndex::erase_locked(const FileKey& file) {
+  const auto it = files_.find(file);
+  if (it == files_.end()) return;
+  order_.remove(it->second.place);
+  files_.erase(it);
 }
 
 bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
+  const DiskClient& client = ActingFor::now();
+  if (!files_.contains(file)) {
+    while (order_.is_full()) erase_locked(FileKey(order_.next_out(client)));
+  }
   auto [it, is_new] = files_.try_emplace(file);
   Entry& entry = it->second;
   if (is_new) {
-    recent_.push_front(file);
-    entry.recent = recent_.begin();
+    entry.place = order_.add(file, client);
   } else {
     touch_locked(entry);
     auto known = std::find_if(entry.names.begin(), entry.names.end(),
@@ -73,10 +78,6 @@ bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::s
   }
   entry.names.insert(entry.names.begin(), Name{parent, std::string(name)});
   if (entry.names.size() > kMaxNames) entry.names.pop_back();
-  while (files_.size() > max_files_) {
-    files_.erase(recent_.back());
-    recent_.pop_back();
-  }
   return true;
 }
 
@@ -100,10 +101,8 @@ void PathIndex::forget_name(const FileKey& file, const FileKey& parent, std::str
 
 void PathIndex::forget(const FileKey& file) {
   std::lock_guard lock(mutex_);
-  auto it = files_.find(file);
-  if (it == files_.end()) return;
-  recent_.erase(it->second.recent);
-  files_.erase(it);
+  if (!files_.contains(file)) return;
+  erase_locked(file);
   append_locked({IndexRecord::Op::kForget, file, {}, {}});
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,13 +11,14 @@
 
 #include "apps/serve/export/file_stat.h"
 #include "apps/serve/export/index_log.h"
+#include "apps/serve/export/shared_order.h"
 
 namespace weft::serve {
 
 // PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
 // hint: the caller walks the path, verifies that it leads to the file, and searches the tree if it does not. A lost or
-// stale index costs time, never truth. The index is bounded: the file that was not asked for longest goes first. Any
-// thread.
+// stale index costs time, never truth. The index is bounded: of the client that holds most entries, the file that was
+// not asked for longest goes first (SharedOrder). ActingFor says for which client a thread asks. Any thread.
 class PathIndex {
  public:
   struct Name {
@@ -65,12 +65,13 @@ class PathIndex {
  private:
   struct Entry {
     std::vector<Name> names;  // the last one learnt comes first
-    std::list<FileKey>::iterator recent;
+    SharedOrder<FileKey>::Place place;
   };
 
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void touch_locked(Entry& entry);
+  void erase_locked(const FileKey& file);
   enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };
   Way candidate_locked(const Name& name, Candidate& out);
   bool is_ring_locked(const FileKey& dir) const;
@@ -78,10 +79,9 @@ class PathIndex {
   void rewrite_locked();
 
   const FileKey root_;
-  const std::size_t max_files_;
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
-  std::list<FileKey> recent_;  // front: the key that was asked for last
+  SharedOrder<FileKey> order_;
   std::unique_ptr<IndexLog> log_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <deque>
+#include <unordered_map>
 
 #include "apps/serve/export/beneath.h"
 #include "apps/serve/export/dir_reader.h"
@@ -27,28 +28,25 @@ bool newer(const timespec& a, const timespec& b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-// TreeScan is one pass over the tree.
+using OnFound = std::function<void(const FileKey& file, const SearchResult& result)>;
+// The files that a search looks for, by their inode numbers.
+using Wanted = std::unordered_multimap<std::uint64_t, FileKey>;
+
+// TreeScan is one pass over the tree. It takes the files that it meets out of `wanted`.
 class TreeScan {
  public:
-  TreeScan(const SearchScope& scope, const FileKey& wanted, std::size_t& budget)
-      : scope_(scope), wanted_(wanted), budget_(budget) {
+  TreeScan(const SearchScope& scope, Wanted& wanted, std::size_t& budget, const OnFound& on_found)
+      : scope_(scope), wanted_(wanted), budget_(budget), on_found_(on_found) {
     dirs_.push_back(Dir{.key = scope.root, .parent = 0, .depth = 0, .name = {}});
     // The clock of timestamps; two seconds are the coarsest that filesystems keep.
     clock_gettime(CLOCK_REALTIME_COARSE, &start_);
     start_.tv_sec -= 2;
   }
 
-  // True if the file was found.
-  bool run(SearchResult& result) {
-    for (std::size_t i = 0; i < dirs_.size() && budget_ > 0; ++i) {
-      if (scan(i)) {
-        describe(result);
-        return true;
-      }
-    }
-    return false;
+  void run() {
+    for (std::size_t i = 0; i < dirs_.size() && budget_ > 0 && !wanted_.empty(); ++i) scan(i);
   }
-  // Whether a directory changed so lately that the file may have moved from a part of the tree not yet read to a part
+  // Whether a directory changed so lately that a file may have moved from a part of the tree not yet read to a part
   // already read.
   bool disturbed() const { return disturbed_; }
 
@@ -68,60 +66,71 @@ class TreeScan {
     return path;
   }
 
-  // Reads one directory. True if the directory is the file or holds it: then it is found_name_ in dirs_[found_in_].
-  bool scan(std::size_t index) {
+  // Reads one directory, which may be a wanted file and may hold others.
+  void scan(std::size_t index) {
     Outcome<Fd> dir = open_beneath(scope_.root_fd, path_of(index), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                                    {.cross_mounts = scope_.cross_mounts});
     if (!dir) {
       const int error = dir.error().value;
       disturbed_ = disturbed_ || (error != EACCES && error != EPERM && error != EXDEV);
-      return false;
+      return;
     }
     Outcome<FileStat> st = stat_fd(dir->get());
-    if (!st) return false;
+    if (!st) return;
     if (index != 0) dirs_[index].key = st->key(scope_.root_dev);
     disturbed_ = disturbed_ || newer(st->mtime, start_);
-    if (index != 0 && dirs_[index].key == wanted_) return found(dirs_[index].parent, dirs_[index].name);
+    if (index != 0) take(dirs_[index].key, dirs_[index].parent, dirs_[index].name);
     DirReader reader(dir->get());
     DirEntry entry;
-    while (budget_ > 0) {
+    while (budget_ > 0 && !wanted_.empty()) {
       Outcome<bool> more = reader.next(entry);
       if (!more || !more.value()) break;
       --budget_;
       if (is_dot(entry.name) || is_dot_dot(entry.name)) continue;
       // On a mount point d_ino is the inode of the directory beneath the mount, so directories are compared when they
       // are read.
-      if (entry.ino == wanted_.ino && is_wanted(scope_, dir->get(), entry.name, wanted_))
-        return found(index, entry.name);
+      for (const FileKey& key : wanted_with(entry.ino)) {
+        if (is_wanted(scope_, dir->get(), entry.name, key)) take(key, index, entry.name);
+      }
       const std::size_t depth = dirs_[index].depth + 1;
       if ((entry.type == DT_DIR || entry.type == DT_UNKNOWN) && depth < PathIndex::kMaxDepth)
         dirs_.push_back(Dir{.key = {}, .parent = index, .depth = depth, .name = entry.name});
     }
-    return false;
   }
 
-  bool found(std::size_t dir, std::string name) {
-    found_in_ = dir;
-    found_name_ = std::move(name);
-    return true;
+  // A copy: what is found leaves the wanted ones.
+  std::vector<FileKey> wanted_with(std::uint64_t ino) const {
+    std::vector<FileKey> out;
+    const auto [begin, end] = wanted_.equal_range(ino);
+    for (auto it = begin; it != end; ++it) out.push_back(it->second);
+    return out;
   }
 
-  void describe(SearchResult& result) const {
-    result.found = Found::kFound;
-    std::string dir_path = path_of(found_in_);
-    result.path = dir_path.empty() ? found_name_ : dir_path + "/" + found_name_;
-    result.steps.push_back({wanted_, {dirs_[found_in_].key, found_name_}});
-    for (std::size_t i = found_in_; i != 0; i = dirs_[i].parent)
+  // A file was met. If it is wanted, it is told of and wanted no more.
+  void take(const FileKey& key, std::size_t dir, const std::string& name) {
+    const auto [begin, end] = wanted_.equal_range(key.ino);
+    const auto at = std::find_if(begin, end, [&](const auto& entry) { return entry.second == key; });
+    if (at == end) return;
+    wanted_.erase(at);
+    on_found_(key, describe(key, dir, name));
+  }
+
+  SearchResult describe(const FileKey& key, std::size_t dir, const std::string& name) const {
+    SearchResult result;
+    const std::string dir_path = path_of(dir);
+    result.path = dir_path.empty() ? name : dir_path + "/" + name;
+    result.steps.push_back({key, {dirs_[dir].key, name}});
+    for (std::size_t i = dir; i != 0; i = dirs_[i].parent)
       result.steps.push_back({dirs_[i].key, {dirs_[dirs_[i].parent].key, dirs_[i].name}});
     std::reverse(result.steps.begin(), result.steps.end());
+    return result;
   }
 
   const SearchScope& scope_;
-  FileKey wanted_;
+  Wanted& wanted_;
   std::size_t& budget_;
+  const OnFound& on_found_;
   std::deque<Dir> dirs_;
-  std::size_t found_in_ = 0;
-  std::string found_name_;
   timespec start_{};
   bool disturbed_ = false;
 };
@@ -142,18 +151,29 @@ std::string search_dir(const SearchScope& scope, int dir_fd, const FileKey& want
   }
 }
 
-SearchResult search_tree(const SearchScope& scope, const FileKey& wanted) {
-  SearchResult result;
-  std::size_t budget = scope.max_entries;
-  for (int pass = 0; pass < kMaxPasses; ++pass) {
-    TreeScan scan(scope, wanted, budget);
-    if (scan.run(result)) return result;
-    if (budget == 0) return result;
-    // To be missed in every pass, the file would have had to move ahead of each pass.
-    if (!scan.disturbed() || pass + 1 == kMaxPasses) result.found = Found::kGone;
-    if (!scan.disturbed()) return result;
+std::vector<Found> search_tree(const SearchScope& scope, std::span<const FileKey> wanted, const OnFound& on_found) {
+  Wanted left;
+  for (const FileKey& key : wanted) {
+    const auto [begin, end] = left.equal_range(key.ino);
+    if (std::none_of(begin, end, [&](const auto& entry) { return entry.second == key; })) left.emplace(key.ino, key);
   }
-  return result;
+  std::size_t budget = scope.max_entries;
+  Found of_the_rest = Found::kUnfinished;
+  for (int pass = 0; pass < kMaxPasses && !left.empty() && budget > 0; ++pass) {
+    TreeScan scan(scope, left, budget, on_found);
+    scan.run();
+    if (budget == 0) break;
+    // To be missed in every pass, a file would have had to move ahead of each pass.
+    if (!scan.disturbed() || pass + 1 == kMaxPasses) of_the_rest = Found::kGone;
+    if (!scan.disturbed()) break;
+  }
+  std::vector<Found> out;
+  for (const FileKey& key : wanted) {
+    const auto [begin, end] = left.equal_range(key.ino);
+    const bool is_left = std::any_of(begin, end, [&](const auto& entry) { return entry.second == key; });
+    out.push_back(is_left ? of_the_rest : Found::kFound);
+  }
+  return out;
 }
 
 }  // namespace weft::serve

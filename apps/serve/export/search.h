@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,14 +12,13 @@
 
 namespace weft::serve {
 
-// Found is the outcome of a search. kGone: the whole tree was read and the file is not there. kUnfinished: the search
-// reached its limit, or the tree kept changing, so nothing is known.
+// Found is the outcome of a search for one file. kGone: the whole tree was read and the file is not there. kUnfinished:
+// the search reached its limit, or the tree kept changing, so nothing is known.
 enum class Found : std::uint8_t { kFound, kGone, kUnfinished };
 
-// SearchResult: with kFound, the steps that lead from the root down to the file. Each has the key of the file that it
+// SearchResult: the steps that lead from the root down to a file that was found. Each has the key of the file that it
 // reaches.
 struct SearchResult {
-  Found found = Found::kUnfinished;
   struct Step {
     FileKey file;
     PathIndex::Name name;
@@ -38,9 +39,12 @@ struct SearchScope {
 // search_dir looks for a file in one directory only (`dir_fd` is an O_PATH descriptor); its name, or "".
 std::string search_dir(const SearchScope& scope, int dir_fd, const FileKey& wanted);
 
-// search_tree reads the tree beneath the root until it meets the file. It compares inode numbers first, so that it
-// opens only directories and likely files. It passes over directories that this user may not read, over mounts unless
-// they are to be crossed, and over everything deeper than PathIndex::kMaxDepth. Blocks on the disk.
-SearchResult search_tree(const SearchScope& scope, const FileKey& wanted);
+// search_tree reads the tree beneath the root once for all wanted files, until it has met each of them. It compares
+// inode numbers first, so that it opens only directories and likely files. It passes over directories that this user
+// may not read, over mounts unless they are to be crossed, and over everything deeper than PathIndex::kMaxDepth.
+// on_found gets each file as soon as it is met. Returns what became of each wanted file, in their order. Blocks on the
+// disk.
+std::vector<Found> search_tree(const SearchScope& scope, std::span<const FileKey> wanted,
+                               const std::function<void(const FileKey& file, const SearchResult& result)>& on_found);
 
 }  // namespace weft::serve

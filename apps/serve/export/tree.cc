@@ -89,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Tree>> Tree::open(const TreeConfig& config) {
   if (tree->on_overlay_) tree->root_.key.btime_ns = 0;
   tree->max_search_entries_ = config.max_search_entries;
   tree->on_search_ = config.on_search;
+  tree->on_tree_search_ = config.on_tree_search;
 
   absl::StatusOr<Fd> state = open_state_dir(config.state_dir);
   if (!state.ok()) return state.status();
@@ -205,13 +206,17 @@ Outcome<Node> Tree::resolve_by_index(const FileKey& key) {
   return Errno{ENOENT};
 }
 
-// The right to search; a thread waits for it for a moment.
+// The right to search; a thread waits for it for a moment. Without it, the next search is for its file, too.
 class Tree::SearchTurn {
  public:
-  explicit SearchTurn(Tree& tree) : tree_(tree) {
+  SearchTurn(Tree& tree, const FileKey& key) : tree_(tree) {
     std::unique_lock lock(tree_.search_mutex_);
     is_mine_ = tree_.search_ended_.wait_for(lock, kSearchWait, [this] { return !tree_.is_searching_; });
-    if (is_mine_) tree_.is_searching_ = true;
+    if (is_mine_) {
+      tree_.is_searching_ = true;
+    } else {
+      tree_.wishes_.add(key, ActingFor::now());
+    }
   }
   ~SearchTurn() {
     if (!is_mine_) return;
@@ -243,26 +248,41 @@ Outcome<Node> Tree::search(const FileKey& key) {
     index_->learn(key, name.parent, found);
     return node;
   }
-  // One search runs at a time, so that clients with stale handles cannot keep every worker reading directories. If
-  // several clients ask for one file, the first search finds it for all.
-  SearchTurn turn(*this);
+  // One search runs at a time, so that clients with stale handles cannot keep every worker reading directories.
+  SearchTurn turn(*this, key);
   if (!turn.is_mine()) return Errno{EAGAIN};
   if (Outcome<Node> node = resolve_by_index(key); node) return node;
   if (is_known_gone(key)) return Errno{ESTALE};
   num_searches_.fetch_add(1, std::memory_order_relaxed);
-  SearchResult result = search_tree(scope(), key);
-  switch (result.found) {
+  switch (search_for_all(key)) {
     case Found::kUnfinished:
       spdlog::warn("serve: a file could not be found within {} directory entries", max_search_entries_);
       return Errno{EAGAIN};
-    case Found::kGone: on_gone(key); return Errno{ESTALE};
+    case Found::kGone: return Errno{ESTALE};
     case Found::kFound: break;
   }
-  for (const SearchResult::Step& step : result.steps) index_->learn(step.file, step.name.parent, step.name.name);
-  Outcome<Node> node = node_at(root_, result.path, result.steps.size());
+  Outcome<Node> node = resolve_by_index(key);
   // The file moved again: the client asks again.
-  if (!node || node->key != key) return Errno{EAGAIN};
+  if (!node) return Errno{EAGAIN};
   return node;
+}
+
+Found Tree::search_for_all(const FileKey& key) {
+  if (on_tree_search_) on_tree_search_();
+  std::vector<FileKey> wanted;
+  {
+    std::lock_guard lock(search_mutex_);
+    wanted = wishes_.take();
+  }
+  wanted.insert(wanted.begin(), key);
+  const auto learn = [this](const FileKey&, const SearchResult& result) {
+    for (const SearchResult::Step& step : result.steps) index_->learn(step.file, step.name.parent, step.name.name);
+  };
+  const std::vector<Found> found = search_tree(scope(), wanted, learn);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (found[i] == Found::kGone) on_gone(wanted[i]);
+  }
+  return found.front();
 }
 
 int Tree::check_new(const Node& dir, std::string_view name) {

@@ -18,6 +18,7 @@
 #include "apps/serve/export/handle.h"
 #include "apps/serve/export/path_index.h"
 #include "apps/serve/export/search.h"
+#include "apps/serve/export/search_wishes.h"
 #include "apps/serve/export/siphash.h"
 
 namespace weft::serve {
@@ -29,6 +30,7 @@ struct TreeConfig {
   std::size_t max_indexed_files = 1 << 19;      // memory: some 250 octets each
   std::size_t max_search_entries = 20'000'000;  // directory entries that one search reads
   std::function<void()> on_search = {};         // for tests: called when a search begins
+  std::function<void()> on_tree_search = {};    // for tests: called when a search of the tree has its turn
 };
 
 // Node is one file of the export, held open as O_PATH. It was verified to lie beneath the root when it was resolved.
@@ -52,7 +54,7 @@ class Tree {
   const std::string& real_path() const { return real_path_; }
 
   // resolve finds the file of a handle. EBADMSG: not a handle of this server. ESTALE: the file was removed. EAGAIN:
-  // another search is going on, ask again later.
+  // another search is going on. The next one is for this file, too: ask again later.
   Outcome<Node> resolve(const nfs3::NfsFh3& handle);
   Outcome<Node> resolve(const FileKey& key);
   // find is resolve without reading directories, for callers that hold locks. ENOENT: only a search can tell.
@@ -98,6 +100,8 @@ class Tree {
   SearchScope scope() const;
   Outcome<Node> resolve_by_index(const FileKey& key);
   Outcome<Node> search(const FileKey& key);
+  // Reads the tree for this file, and for all others that clients were told to ask for again.
+  Found search_for_all(const FileKey& key);
   bool is_known_gone(const FileKey& key);
 
   Node root_;
@@ -110,12 +114,13 @@ class Tree {
   std::uint64_t export_id_ = 0;
   std::string real_path_;
   std::size_t max_search_entries_ = 0;
-  std::function<void()> on_search_;
+  std::function<void()> on_search_, on_tree_search_;
   std::unique_ptr<HandleCodec> codec_;
   std::unique_ptr<PathIndex> index_;
   std::mutex search_mutex_;
   std::condition_variable search_ended_;
   bool is_searching_ = false;
+  SearchWishes wishes_;
   std::atomic<std::uint64_t> num_searches_{0};
 
   // Files that a search did not find, and files that were removed here: they get no second search. Bounded, oldest out.

@@ -13,17 +13,26 @@
 namespace weft::serve {
 
 struct MountServerConfig {
-  std::size_t max_connections = 128;            // beyond it a connection of the address with most ends
+  // Connections, counted until nothing of them is left: socket, record and work. Beyond it a connection of the address
+  // with most ends.
+  std::size_t max_connections = 128;
   std::size_t max_record = 4096;                // octets of one Call
   std::chrono::milliseconds idle_limit{30000};  // between one Call and the next, however slowly octets drip in
   std::chrono::milliseconds accept_pause{100};  // after the process ran out of descriptors, until the next accept
   // Which peers are served, by their address; other connections are closed at once. Empty: all. Called on the server's
   // thread.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
+  // For tests: called on the disk thread before each Call is answered.
+  std::function<void()> on_work = {};
 };
 
 // MountServer answers MountService's Calls on TCP (RFC 8267 section 5.1). It has a thread of its own, and another one
 // for the work that blocks on the disk: mounting is rare, and a flood on this port leaves the RDMA connections alone.
+//
+// The disk thread takes the Calls in the order of a FairLine: by the time that it spent on each address, and in it on
+// each connection. A connection that ends takes its waiting Call along. If all places are taken, one becomes free:
+// first the place of a connection without any answer, then one of the address with most connections. Of several, it is
+// the one whose waiting Call costs most, or else the one that was silent longest.
 class MountServer {
  public:
   // Listens at addr (port 0 picks one) and answers from then on. The service outlives the server.
@@ -34,8 +43,10 @@ class MountServer {
   MountServer& operator=(const MountServer&) = delete;
 
   sockaddr_storage local_addr() const;
-  // Connections open now; any thread.
+  // Connections of which anything is left; any thread.
   std::size_t num_connections() const;
+  // Calls that wait for the disk thread; any thread.
+  std::size_t num_waiting() const;
 
  private:
   struct Impl;

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "apps/serve/export/client.h"
+
+namespace weft::serve {
+
+// DiskTask is a piece of work that may block on the disk. run() runs on a worker, then finish() and destruction on the
+// loop.
+class DiskTask {
+ public:
+  virtual ~DiskTask() = default;
+  virtual void run() = 0;
+  virtual void finish() = 0;
+  // Whether the task is to run although its client is gone. Called on the loop.
+  virtual bool is_wanted_without_client() const { return true; }
+  // The time that run() will probably take; 0 if the client's tasks before it are the only hint. Called on the loop.
+  virtual std::chrono::microseconds expected_cost() const { return {}; }
+  // The octets that run() has moved. Called on the worker after run().
+  virtual std::size_t num_octets() const { return 0; }
+};
+
+}  // namespace weft::serve

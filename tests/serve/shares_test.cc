@@ -1,0 +1,225 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apps/serve/export/search_wishes.h"
+#include "apps/serve/export/shared_order.h"
+#include "tests/serve/fixture.h"
+
+// The shares of clients in what a server remembers: open files, the index of handles, searches.
+namespace weft::serve {
+namespace {
+
+using nfs3::Nfsstat3;
+using testing::ExportTest;
+using testing::write_local;
+
+const DiskClient kHonest{1, "192.0.2.1"}, kNeighbour{2, "192.0.2.1"}, kStranger{3, "192.0.2.3"};
+
+constexpr FileKey key_of(std::uint64_t n) {
+  return {.dev = 0, .ino = n, .btime_ns = static_cast<std::int64_t>(n)};
+}
+
+class SharedOrderTest : public ::testing::Test {
+ protected:
+  void use(int key, const DiskClient& client) {
+    const auto at = std::ranges::find(keys, key, [](const Entry& entry) { return entry.key; });
+    if (at != keys.end()) return order.touch(at->place, client);
+    while (order.is_full()) {
+      const int out = order.next_out(client);
+      const auto gone = std::ranges::find(keys, out, [](const Entry& entry) { return entry.key; });
+      order.remove(gone->place);
+      keys.erase(gone);
+    }
+    keys.push_back({key, order.add(key, client)});
+  }
+  bool has(int key) const {
+    return std::ranges::count(keys, key, [](const Entry& entry) { return entry.key; }) == 1;
+  }
+
+  struct Entry {
+    int key = 0;
+    SharedOrder<int>::Place place;
+  };
+  SharedOrder<int> order{10};
+  std::vector<Entry> keys;
+};
+
+TEST_F(SharedOrderTest, OfOneClientTheKeyUsedLongestAgoGoes) {
+  for (int key = 0; key < 10; ++key) use(key, kHonest);
+  use(0, kHonest);
+  use(10, kHonest);
+  EXPECT_TRUE(has(0));
+  EXPECT_FALSE(has(1));
+  EXPECT_EQ(order.size(), 10u);
+}
+
+// From another address, and from the same.
+TEST_F(SharedOrderTest, AClientThatUsesManyLosesItsOwn) {
+  for (const DiskClient& greedy : {kStranger, kNeighbour}) {
+    for (int key = 0; key < 2; ++key) use(key, kHonest);
+    for (int key = 100; key < 1000; ++key) use(key, greedy);
+    for (int key = 0; key < 2; ++key) EXPECT_TRUE(has(key)) << greedy.group << " " << key;
+    EXPECT_EQ(order.size(), 10u);
+  }
+}
+
+TEST_F(SharedOrderTest, ManyClientsOfOneAddressAreOneAddress) {
+  for (int key = 0; key < 4; ++key) use(key, kHonest);
+  for (std::uint32_t client = 10; client < 300; ++client) use(static_cast<int>(client), {client, "192.0.2.3"});
+  for (int key = 0; key < 4; ++key) EXPECT_TRUE(has(key)) << key;
+}
+
+TEST_F(SharedOrderTest, AUseTakesNoKeyFromAClientThatKeepsToItsPart) {
+  for (int key = 0; key < 3; ++key) use(key, kHonest);
+  for (int key = 100; key < 200; ++key) use(key, kStranger);
+  for (int key = 0; key < 3; ++key) use(key, kStranger);
+  for (int key = 200; key < 300; ++key) use(key, kStranger);
+  for (int key = 0; key < 3; ++key) EXPECT_TRUE(has(key)) << key;
+  // It takes from one that has more.
+  use(299, kHonest);
+  for (int key = 300; key < 400; ++key) use(key, kStranger);
+  EXPECT_TRUE(has(299));
+}
+
+TEST_F(SharedOrderTest, AClientThatComesLateFindsPlaces) {
+  for (int key = 0; key < 10; ++key) use(key, kStranger);
+  for (int key = 100; key < 105; ++key) use(key, kHonest);
+  for (int key = 100; key < 105; ++key) EXPECT_TRUE(has(key)) << key;
+  EXPECT_TRUE(has(9));
+  EXPECT_FALSE(has(0));
+}
+
+// A large table evicts several keys of a client before it looks again which client has most.
+TEST(SharedOrder, ALargeTableIsSharedToo) {
+  constexpr std::size_t kMax = 1 << 15;
+  SharedOrder<std::uint64_t> order(kMax);
+  std::vector<SharedOrder<std::uint64_t>::Place> places(3 * kMax);
+  std::vector<bool> is_here(3 * kMax);
+  const auto add = [&](std::uint64_t key, const DiskClient& client) {
+    while (order.is_full()) {
+      const std::uint64_t out = order.next_out(client);
+      order.remove(places[out]);
+      is_here[out] = false;
+    }
+    places[key] = order.add(key, client);
+    is_here[key] = true;
+  };
+  for (std::uint64_t key = 0; key < 1000; ++key) add(key, kHonest);
+  for (std::uint64_t key = 1000; key < 3 * kMax; ++key) add(key, kStranger);
+  EXPECT_EQ(std::count(is_here.begin(), is_here.begin() + 1000, true), 1000);
+  EXPECT_EQ(order.size(), kMax);
+}
+
+TEST(SearchWishes, EachClientMayHaveOne) {
+  SearchWishes wishes(8);
+  for (std::uint64_t n = 0; n < 1000; ++n) wishes.add(key_of(n), kStranger);
+  wishes.add(key_of(5000), kHonest);
+  wishes.add(key_of(5001), kNeighbour);
+  const std::vector<FileKey> taken = wishes.take();
+  EXPECT_LE(taken.size(), 8u + 3);
+  EXPECT_EQ(std::ranges::count(taken, key_of(5000)), 1);
+  EXPECT_EQ(std::ranges::count(taken, key_of(5001)), 1);
+  EXPECT_TRUE(wishes.take().empty());
+  wishes.add(key_of(1), kStranger);
+  EXPECT_EQ(wishes.take().size(), 1u);
+}
+
+class SharesTest : public ExportTest {};
+
+TEST_F(SharesTest, AClientThatOpensManyFilesClosesItsOwn) {
+  int num_opened = 0;
+  calls.lies_in_memory = [&](int) { return ++num_opened, false; };
+  config.max_open_files = 8;
+  start();
+  std::vector<nfs3::NfsFh3> files;
+  for (int i = 0; i < 40; ++i) {
+    write_local(dir + "/" + std::to_string(i), "x");
+    files.push_back(handle(std::to_string(i)));
+  }
+  for (const DiskClient& greedy : {kStranger, kNeighbour}) {
+    {
+      const ActingFor honest(kHonest);
+      for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(read(files[i]), "x");
+    }
+    {
+      const ActingFor acting(greedy);
+      for (std::size_t i = 2; i < 40; ++i) EXPECT_EQ(read(files[i]), "x");
+    }
+    num_opened = 0;
+    const ActingFor honest(kHonest);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(read(files[i]), "x");
+    EXPECT_EQ(num_opened, 0) << greedy.group;
+    EXPECT_LE(backend->num_open_files(), 8u);
+  }
+}
+
+TEST_F(SharesTest, AClientThatNamesManyFilesForgetsItsOwn) {
+  tree_config.max_indexed_files = 32;
+  start();
+  for (int i = 0; i < 100; ++i) write_local(dir + "/" + std::to_string(i), "");
+  std::vector<nfs3::NfsFh3> files;
+  {
+    const ActingFor honest(kHonest);
+    for (int i = 0; i < 5; ++i) files.push_back(handle(std::to_string(i)));
+  }
+  {
+    const ActingFor stranger(kStranger);
+    for (int i = 0; i < 100; ++i) handle(std::to_string(i));
+  }
+  for (const nfs3::NfsFh3& file : files) {
+    EXPECT_TRUE(tree->find(tree->key_of(file).value()).ok()) << "this one needs a search";
+  }
+}
+
+// A client has the turn to search. Its search is for the files of all that ask meanwhile.
+TEST_F(SharesTest, OneSearchIsForAllThatWait) {
+  for (const char* name : {"one", "two", "three"}) write_local(dir + "/" + name, name);
+  const nfs3::NfsFh3 one = handle("one"), two = handle("two"), three = handle("three");
+  Nfsstat3 of_two = Nfsstat3::kOk, of_three = Nfsstat3::kOk;
+  bool is_first = true;
+  tree_config.on_tree_search = [&] {
+    if (!std::exchange(is_first, false)) return;
+    std::thread others([&] {
+      of_two = getattr_status(two);
+      of_three = getattr_status(three);
+    });
+    others.join();
+  };
+  lose_index();
+  EXPECT_EQ(getattr_status(one), Nfsstat3::kOk);
+  EXPECT_EQ(of_two, Nfsstat3::kJukebox);
+  EXPECT_EQ(of_three, Nfsstat3::kJukebox);
+  EXPECT_EQ(tree->num_searches(), 1u);
+  EXPECT_EQ(getattr_status(two), Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(three), Nfsstat3::kOk);
+  EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+// A file that is not there keeps nobody from the files that are.
+TEST_F(SharesTest, AWishThatCannotBeMetIsNoneTheNextTime) {
+  for (const char* name : {"one", "two", "gone"}) write_local(dir + "/" + name, name);
+  const nfs3::NfsFh3 one = handle("one"), two = handle("two"), gone = handle("gone");
+  bool is_first = true;
+  tree_config.on_tree_search = [&] {
+    if (!std::exchange(is_first, false)) return;
+    std::thread others([&] {
+      EXPECT_EQ(getattr_status(gone), Nfsstat3::kJukebox);
+      EXPECT_EQ(getattr_status(two), Nfsstat3::kJukebox);
+    });
+    others.join();
+  };
+  ASSERT_EQ(::unlink((dir + "/gone").c_str()), 0);
+  lose_index();
+  EXPECT_EQ(getattr_status(one), Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(two), Nfsstat3::kOk);
+  EXPECT_EQ(getattr_status(gone), Nfsstat3::kStale);
+  EXPECT_EQ(tree->num_searches(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::serve
