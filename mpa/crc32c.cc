@@ -59,15 +59,18 @@ void Crc32c::update(ConstBytes octets) {
   clean_registers();
 }
 
-void Crc32c::copy(std::uint8_t* to, ConstBytes octets, Source source) {
+void Crc32c::copy(std::uint8_t* to, ConstBytes octets) {
   if (octets.empty()) return;
   if (kMixed && octets.size() >= kMinMixedLen) {
     state_ = mixed_copy(state_, to, octets);
     return;
   }
   std::memcpy(to, octets.data(), octets.size());
-  // To hash the source is faster than to read back octets that were just written.
-  update(source == Source::kStable ? octets : ConstBytes(to, octets.size()));
+  update({to, octets.size()});
+}
+
+bool Crc32c::copies_in_one_pass() {
+  return kMixed;
 }
 
 }  // namespace weft::mpa

@@ -12,10 +12,10 @@ class Crc32c {
  public:
   void update(ConstBytes octets);
 
-  // copy copies octets to `to` and updates the CRC with them. Others may write `changing` octets meanwhile, so it is
-  // the copy that counts. Precondition: `to` has room, and the two do not overlap.
-  enum class Source { kStable, kChanging };
-  void copy(std::uint8_t* to, ConstBytes octets, Source source);
+  // copy copies octets to `to` and updates the CRC with the copy: others may write the octets meanwhile. It is fast
+  // where copies_in_one_pass() says so. Precondition: `to` has room, and the two do not overlap.
+  void copy(std::uint8_t* to, ConstBytes octets);
+  static bool copies_in_one_pass();
 
   std::uint32_t value() const { return ~state_; }
 

@@ -52,5 +52,18 @@ TEST(Crc32c, PiecesGiveWhatTheWholeGives) {
   }
 }
 
+TEST(Crc32c, ACopyHasTheCrcOfItsPieces) {
+  Octets octets(3000);
+  for (std::size_t i = 0; i < octets.size(); ++i) octets[i] = static_cast<std::uint8_t>(i * 7);
+  for (const std::size_t cut : {0u, 1u, 447u, 448u, 1500u, 2552u, 2553u, 3000u}) {
+    Octets to(octets.size(), 0xa5);
+    Crc32c crc;
+    crc.copy(to.data(), ConstBytes(octets).first(cut));
+    crc.copy(to.data() + cut, ConstBytes(octets).subspan(cut));
+    EXPECT_EQ(crc.value(), crc32c(octets)) << cut;
+    EXPECT_EQ(to, octets) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace weft::mpa
