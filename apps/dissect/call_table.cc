@@ -1,6 +1,7 @@
 #include "apps/dissect/call_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::apps::dissect {
 
@@ -26,7 +27,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
   Call& call = new_call(xid);
-  call = {.is_repeated = is_repeated, .num_gaps = num_gaps_, .time = time};
+  call = {.is_repeated = is_repeated, .num_lost = num_lost_, .num_gaps = num_gaps_, .time = time};
   num_repeated_ += is_repeated ? 1 : 0;
   count();
   if (num > kMaxSegments || !count_.has_room(num)) return call;
@@ -45,6 +46,19 @@ CallTable::Call& CallTable::new_call(std::uint32_t xid) {
   if (spare_.empty()) return calls_[xid];
   spare_.key() = xid;
   return calls_.insert(std::move(spare_)).position->second;
+}
+
+void CallTable::on_resumed(std::optional<std::uint32_t> num_lost) {
+  has_gap_ = false;
+  const std::uint64_t num_answered = std::exchange(num_answered_, 0);
+  if (!num_lost) has_forgotten_ = true;
+  if (!num_lost || *num_lost != 0) ++num_lost_;
+  if (num_lost) num_unknown_ += *num_lost - std::min<std::uint64_t>(*num_lost, num_answered);
+}
+
+void CallTable::on_unknown_answer() {
+  if (has_gap_) ++num_answered_;
+  if (!has_gap_ && num_unknown_ > 0) --num_unknown_;
 }
 
 // The Replies to all Calls with this XID may still come.
@@ -205,7 +219,7 @@ std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rp
 }
 
 CallTable::Had CallTable::had(std::uint32_t xid) const {
-  if (has_forgotten_) return Had::kUnknown;
+  if (lacks_calls()) return Had::kUnknown;
   const auto last = std::find_if(past_.rbegin(), past_.rend(), [xid](const Past& past) { return past.xid == xid; });
   return last == past_.rend() ? Had::kNever : last->had;
 }

@@ -42,14 +42,18 @@ class CallTable {
 
   struct Call {
     std::uint32_t program = 0, version = 0, procedure = 0;
-    bool is_known = false;     // the capture has its RPC header
+    bool is_known = false;  // the capture has its RPC header
+    // How many results of a Reply to this Call may be in Write chunks, where it offers some. Empty: not known.
+    std::optional<std::size_t> num_eligible = {};
     bool is_repeated = false;  // another Call with its XID was open
     GssUse gss = GssUse::kNone;
-    std::uint64_t num_gaps = 0;  // before it
+    std::uint64_t num_lost = 0;  // CallTable::num_lost_ before it
+    std::uint64_t num_gaps = 0;  // CallTable::num_gaps_ before it
     Timestamp time{};
     std::uint32_t inv_handle = 0;                             // TransportHeader::inv_handle
     std::uint32_t transport_version = 0, transport_type = 0;  // words of its RPC-over-RDMA header
-    bool is_sound = false;  // the capture has all of it in one Send, and it breaks no rule
+    bool is_sound = false;   // the capture has all of it in one Send, and it breaks no rule
+    bool has_fault = false;  // it breaks a rule
     rpcrdma::ChunkListsView offered = {};
     std::vector<std::uint8_t> reply_head = {};  // see keep_reply_head
   };
@@ -102,20 +106,27 @@ class CallTable {
   std::optional<Written> written(std::uint32_t xid, const rpcrdma::Segment& offered) const;
   Memory find_memory(std::uint32_t handle, std::uint64_t to, std::uint64_t len) const;
 
-  // The capture misses messages: another Call may have taken the XID of an open one, and any memory may be offered.
-  void on_gap() {
-    ++num_gaps_;
-    has_forgotten_ = true;
-  }
+  // The capture misses octets of the side that answers: RDMA Writes, too.
+  void on_gap_of_answers() { ++num_gaps_; }
+  // The capture misses octets of the side that calls. Until on_resumed, another Call may have taken the XID of an open
+  // one, and any memory may be offered.
+  void on_gap() { has_gap_ = true; }
+  // num_lost: how many Sends of the side that calls are missing; empty if this is not known. Each may be a Call, whose
+  // memory is offered until its Reply.
+  void on_resumed(std::optional<std::uint32_t> num_lost);
+  // on_unknown_answer: an answer has an XID that no known Call has.
+  void on_unknown_answer();
   // Whether a Reply with the XID of this Call answers this Call.
-  bool is_certain(const Call& call) const { return !call.is_repeated && call.num_gaps == num_gaps_; }
+  bool is_certain(const Call& call) const { return !call.is_repeated && !has_gap_ && call.num_lost == num_lost_; }
+  // Whether the capture has all RDMA Writes since this Call.
+  bool knows_writes(const Call& call) const { return call.num_gaps == num_gaps_; }
 
   std::size_t num_open() const { return calls_.size(); }
   // had looks for a Call among the last kMaxPast XIDs. kAnswered: one Call, which got its Reply.
   Had had(std::uint32_t xid) const;
   // Whether memory may be offered of which the table does not know: open Calls were forgotten, or one of the last Calls
   // had the XID of another open one.
-  bool has_forgotten() const { return has_forgotten_ || num_repeated_ > 0; }
+  bool has_forgotten() const { return lacks_calls() || num_repeated_ > 0; }
   bool has_overflowed() const { return has_overflowed_; }
   // Whether one of the open or last Calls had the XID of another open one.
   bool has_repeated_xid() const { return num_repeated_ > 0; }
@@ -129,6 +140,7 @@ class CallTable {
   };
 
   Call& new_call(std::uint32_t xid);
+  bool lacks_calls() const { return has_forgotten_ || has_gap_ || num_unknown_ > 0; }
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
   void note_past(Past past);
@@ -152,7 +164,10 @@ class CallTable {
   std::size_t num_heads_ = 0;                       // entries for the heads of their Replies
   Queue<Past> past_;                                // the last ones
   std::size_t num_repeated_ = 0;                    // Calls that are open or in past_
-  std::uint64_t num_gaps_ = 0;
+  std::uint64_t num_gaps_ = 0, num_lost_ = 0;
+  bool has_gap_ = false;
+  std::uint64_t num_unknown_ = 0;   // Calls that the capture may lack, and that may be open
+  std::uint64_t num_answered_ = 0;  // has_gap_: answers to such Calls
   bool has_forgotten_ = false;
   bool has_overflowed_ = false;  // forget_all
   EntryCount count_;

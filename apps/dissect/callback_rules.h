@@ -19,6 +19,11 @@ class CallbackRules {
  public:
   // on_call: the client calls. channel: the words of its operations about callbacks; empty if the Call cannot be read.
   void on_call(const ProcedureKey& procedure, const std::optional<BackChannel>& channel);
+  // The capture lacks messages of the client, which may have readied the server in any way.
+  void on_lost() {
+    may_be_bound_ = true;
+    max_request_ = UINT32_MAX;
+  }
   // judge: the server calls. takes_reverse_calls: a property of the client says so, in versions that have it.
   void judge(rpcrdma::Protocol protocol, const TransportHeader& header, bool takes_reverse_calls, Frame& frame) const;
 

@@ -82,6 +82,9 @@ void Check::on_frame(const Frame& frame) {
     say(out_, "packet {}, connection {}, {}{}: {} ({}): {}\n", frame.arrival.packet, frame.connection, side_str(side),
         finding.is_blame ? fmt::format(" (the {} says so)", side_str(other(side))) : "", finding.requirement,
         section_of(finding.requirement), finding.what);
+    if (finding.is_blame && finding.verdict == Verdict::kUnseen) {
+      say(out_, "    the capture neither confirms nor refutes it\n");
+    }
     if (finding.confirms) {
       say(out_, "    the same violation as that of packet {}, and not counted again\n", finding.confirms->packet);
     }

@@ -187,7 +187,7 @@ TEST(CheckTest, SaysFromWhereRulesAboutBothSidesAreNotJudged) {
   lost.wire.open();
   lost.wire.lose(Wire::kClient, lost.wire.fpdu(Wire::kClient, untagged(rdmap::Opcode::kSend, 1, pattern(8))));
   lost.send(Wire::kServer, untagged(rdmap::Opcode::kSend, 1, pattern(8)));
-  EXPECT_THAT(lost.end(), HasSubstr(std::string(kText) +
+  EXPECT_THAT(lost.end(), HasSubstr("connection 1: rules that need the missing bytes are not judged from packet "
                                     "5 on: a packet acknowledges bytes that the capture does not have before it\n"
                                     "0 violations in "));
 
@@ -206,8 +206,7 @@ TEST(CheckTest, SaysFromWhereRulesAboutBothSidesAreNotJudged) {
   second.payload_len = second_half.size();
   swapped.wire.on_segment(second);
   swapped.wire.send(Wire::kClient, first_half);
-  EXPECT_THAT(swapped.end(),
-              HasSubstr(std::string(kText) + "5 on: packets are missing or out of order in the capture\n"));
+  EXPECT_THAT(swapped.end(), ::testing::Not(HasSubstr("not judged")));  // TCP has put the halves together
 }
 
 TEST(CheckTest, NamesAFewOfManyUnjudgedConnections) {
@@ -291,7 +290,7 @@ TEST(CheckTest, OctetsWithoutTheMarkersThatWereAgreedAreOneViolation) {
   const Octets more = framer.frame(untagged(rdmap::Opcode::kSend, 2, Octets(2000)));
   fpdus.insert(fpdus.end(), more.begin(), more.end());
   const std::string text = check_unreadable(true, fpdus);
-  EXPECT_THAT(text, HasSubstr("connection 1, client: MPA-8-05"));
+  EXPECT_THAT(text, HasSubstr("connection 1, client: MPA-7.1.1-08"));
   EXPECT_THAT(text, HasSubstr("\n1 violation in "));
 }
 TEST(CheckTest, AUlpduLengthOf0IsOneViolation) {

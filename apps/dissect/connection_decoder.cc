@@ -40,7 +40,8 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       rpc_(options, held.messages, held.entries),
       rdmap_(options, rpc_, held.messages, held.entries),
       first_(*this, 0, held.segments),
-      second_(*this, 1, held.segments) {}
+      second_(*this, 1, held.segments),
+      waiting_(held.segments) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
@@ -54,10 +55,20 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
     rpc_.on_sides_known();
   }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
-  watch_order(segment, from, direction(1 - end));
+  note_sent(segment, from);
+  if (!waiting_.empty()) settle_waiting(segment, end);
+  if (has_to_wait(segment, end)) {
+    waiting_end_ = end;
+    return waiting_.hold(segment);
+  }
+  take(segment, end);
+  if (!waiting_.empty()) take_waiting(false);
+}
+
+void ConnectionDecoder::take(const TcpSegment& segment, int end) {
+  Direction& from = direction(end);
   from.tcp.on_segment(segment, from.mpa);
   if (from.mpa.has_begun()) from.note_first_octets();
-  if (from.tcp.is_disordered()) rdmap_.on_disorder("packets are missing or out of order in the capture");
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
   if (!segment.comments.empty()) tell_comments(segment, end);
@@ -96,19 +107,51 @@ bool ConnectionDecoder::is_stray_reset(const TcpSegment& segment, const Directio
   return from.sent && !is_near(*from.sent) && !(acked && is_near(*acked));
 }
 
-// A segment that acknowledges octets which the capture does not have yet shows that it missed a packet of the other
-// side, before that side's next segment does.
-void ConnectionDecoder::watch_order(const TcpSegment& segment, Direction& from, const Direction& to) {
-  const auto is_behind = [](std::uint32_t a, std::uint32_t b) { return seq_distance(b, a) > 0; };
-  if (segment.has_ack && to.sent && is_behind(segment.ack, *to.sent)) {
-    rdmap_.on_disorder("a packet acknowledges bytes that the capture does not have before it");
-  }
+void ConnectionDecoder::note_sent(const TcpSegment& segment, Direction& from) {
   const std::uint32_t end =
       segment.seq + static_cast<std::uint32_t>(segment.payload_len) + (segment.syn ? 1 : 0) + (segment.fin ? 1 : 0);
-  if (!from.sent || is_behind(end, *from.sent)) from.sent = end;
+  if (!from.sent || seq_distance(*from.sent, end) > 0) from.sent = end;
+}
+
+// What a side sends may answer the octets that its segment acknowledges. If the capture does not have them yet, it has
+// the packets of the two sides in another order than they came, or it has lost some.
+bool ConnectionDecoder::has_to_wait(const TcpSegment& segment, int end) const {
+  if (segment.payload_len == 0 || segment.syn || segment.fin || segment.rst) return false;
+  if (!waiting_.empty()) return waiting_end_ == end;
+  return segment.has_ack && lacks_octets_before(1 - end, segment.ack);
+}
+
+// A FIN has a sequence number of its own.
+bool ConnectionDecoder::lacks_octets_before(int end, std::uint32_t ack) const {
+  const std::uint32_t fin = has_fin_[static_cast<std::size_t>(end)] ? 1 : 0;
+  return direction(end).tcp.lacks_octets_before(ack - fin);
+}
+
+// A segment of the other side that begins behind the acknowledged octets shows that these are lost.
+void ConnectionDecoder::settle_waiting(const TcpSegment& segment, int end) {
+  const bool is_last = segment.syn || segment.fin || segment.rst;
+  if (is_last || waiting_.is_overdue(segment.time)) return take_waiting(true);
+  if (end == waiting_end_ || segment.payload_len == 0) return;
+  Direction& from = direction(end);
+  while (!waiting_.empty() && seq_distance(waiting_.ack(), segment.seq) >= 0) {
+    from.tcp.give_up(waiting_.ack(), {segment.packet, segment.time}, from.mpa);
+    take_waiting(false);
+  }
+}
+
+// `all`: also segments whose acknowledged octets have not come.
+void ConnectionDecoder::take_waiting(bool all) {
+  while (!waiting_.empty()) {
+    const bool is_early = lacks_octets_before(1 - waiting_end_, waiting_.ack());
+    if (is_early && !all) return;
+    if (is_early) rdmap_.on_overtaken(side_of(1 - waiting_end_));
+    auto oldest = waiting_.take();
+    take(oldest.segment(), waiting_end_);
+  }
 }
 
 void ConnectionDecoder::finish() {
+  take_waiting(true);
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
   tell_ends(true);
@@ -175,6 +218,11 @@ void ConnectionDecoder::tell_comments(const TcpSegment& segment, int end) {
 
 void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
   if (both_sides_.was_told) return;  // these rules judge the memory, too
+  if (missing_octets_.why.empty()) {
+    missing_octets_.why = rdmap_.why_uncertain();
+    if (missing_octets_.why.empty()) missing_octets_.why = rpc_.why_uncertain();
+    missing_octets_.since = packet;
+  }
   if (both_sides_.why.empty()) {
     both_sides_.why = rdmap_.why_unjudged();
     if (both_sides_.why.empty()) both_sides_.why = rpc_.why_unjudged();
@@ -186,6 +234,7 @@ void ConnectionDecoder::tell_unjudged(std::uint64_t packet) {
   }
   tell_silence(offered_memory_);
   tell_silence(both_sides_);
+  tell_silence(missing_octets_);
 }
 
 // Before its first frame, nothing shows that a connection is iWARP.
@@ -215,9 +264,9 @@ void ConnectionDecoder::begin_frame(int end, const Arrival& arrival, ConstBytes 
 }
 
 void ConnectionDecoder::tell_frame() {
-  if (!frame_.findings.empty()) {
+  if (!frame_.findings.empty() || frame_.facts.is_terminate) {
     place_findings(frame_);
-    faults_.on_findings(frame_);
+    faults_.on_frame(frame_, rdmap_.record(other(frame_.from)));
   }
   listener_.on_frame(frame_);
 }
@@ -340,6 +389,13 @@ void ConnectionDecoder::Direction::on_skipped(std::uint64_t len, const Arrival& 
   of_.begin_frame(end_, arrival, {});
   LayerWriter(of_.frame_, LayerKind::kTcp, of_.options_)
       .line(FMT_COMPILE("{} bytes are missing in the capture or unreadable"), len);
+  tell_octets();
+}
+
+void ConnectionDecoder::Direction::on_damaged(std::uint64_t len, const Arrival& arrival) {
+  on_gap();
+  of_.begin_frame(end_, arrival, {});
+  tell_damaged(len, of_.options_, of_.frame_);
   tell_octets();
 }
 

@@ -16,6 +16,7 @@
 #include "apps/dissect/rpc_decoder.h"
 #include "apps/dissect/tcp_half.h"
 #include "apps/dissect/tcp_segment.h"
+#include "apps/dissect/waiting_segments.h"
 
 namespace weft::apps::dissect {
 
@@ -68,6 +69,7 @@ class ConnectionDecoder {
     void on_unfinished(ConstBytes wire, const Arrival& arrival) override;
     void on_gap() override;
     void on_skipped(std::uint64_t len, const Arrival& arrival) override;
+    void on_damaged(std::uint64_t len, const Arrival& arrival) override;
 
     TcpHalf tcp;
     MpaHalf mpa;
@@ -90,7 +92,12 @@ class ConnectionDecoder {
 
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
   static bool is_stray_reset(const TcpSegment& segment, const Direction& from);
-  void watch_order(const TcpSegment& segment, Direction& from, const Direction& to);
+  static void note_sent(const TcpSegment& segment, Direction& from);
+  bool has_to_wait(const TcpSegment& segment, int end) const;
+  bool lacks_octets_before(int end, std::uint32_t ack) const;
+  void settle_waiting(const TcpSegment& segment, int end);
+  void take_waiting(bool all);
+  void take(const TcpSegment& segment, int end);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void tell_frame();
   void settle_terms();
@@ -131,6 +138,7 @@ class ConnectionDecoder {
   std::vector<End> ends_waiting_;  // a FIN of each side and a RST, at most
   bool was_reset_ = false;
   Silence both_sides_{"rules about both sides"};
+  Silence missing_octets_{"rules that need the missing bytes"};
   Silence offered_memory_{"RDMA Writes and Reads outside the memory of open Calls"};
   Timestamp last_{};
   std::uint64_t last_packet_ = 0;
@@ -138,6 +146,8 @@ class ConnectionDecoder {
   RdmapDecoder rdmap_;
   FaultLog faults_;
   Direction first_, second_;
+  WaitingSegments waiting_;  // of waiting_end_
+  int waiting_end_ = 0;
 };
 
 }  // namespace weft::apps::dissect

@@ -84,6 +84,7 @@ TEST_F(ConnectionEndTest, AResetThatIsIgnoredLeavesTheNextOctet) {
   wire.lose(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kSend, 1, pattern(8))));
   wire.on_segment(wire.segment(Wire::kClient, none));
   wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, 1, pattern(8))));
+  dissector.finish();
   EXPECT_THAT(told.unjudged, ElementsAre("a packet acknowledges bytes that the capture does not have before it"));
 }
 

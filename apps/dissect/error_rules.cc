@@ -95,6 +95,8 @@ struct Judge {
   void type() const;
   void contents() const;
   void chunks() const;
+  void v1_chunk() const;
+  bool is_shown() const;
   void write_resource(const ChunkListsView& lists) const;
   void reply_resource(const ChunkListsView& lists, std::size_t num_segments) const;
   void accepted_chunks(const ChunkListsView& lists) const;
@@ -220,6 +222,41 @@ void Judge::accepted_chunks(const ChunkListsView& lists) const {
   find("U2-5.4.2-2", "refuses a Call with one Read chunk and one Write chunk at most");
 }
 
+// ERR_CHUNK of version 1 may be about the room for the Reply, too: that of NULL fits every Send.
+void Judge::v1_chunk() const {
+  if (error.code != Code::kChunk || asked.call == nullptr || !asked.call->is_sound || !asked.call->is_known) return;
+  const ChunkListsView& lists = asked.call->offered;
+  const bool has_chunks = !lists.read_list.empty() || !lists.call_chunk.empty() || !lists.write_list.empty();
+  constexpr std::uint32_t kNull = 0;
+  if (has_chunks || asked.call->procedure != kNull) return;
+  find(RpcRule::kBadXdr, "refuses a NULL without chunks whose header can be read");
+}
+
+// Whether the octets of the message show the fault that the error names. Some faults are of the responder's own choice,
+// memory or limits.
+bool Judge::is_shown() const {
+  if (!asked.is_readable || (asked.call != nullptr && asked.call->has_fault)) return true;
+  if (error.code == Code::kVersion || error.code == Code::kOtherVersion) {
+    return asked.words.vers != version_of(state.protocol);
+  }
+  if (error.code == Code::kMessageType) return !is_defined(state.protocol, asked.words.htype);
+  if (asked.call == nullptr) return false;
+  const ChunkListsView& lists = asked.call->offered;
+  const Counts counts = count(lists);
+  const auto len_of = [](const rpcrdma::SegmentArray& chunk) { return rpcrdma::total_length(chunk); };
+  switch (error.code) {
+    case Code::kReadChunks: return error.limit < counts.read_chunks + counts.bodies;
+    case Code::kWriteChunks: return error.limit < lists.write_list.size();
+    case Code::kSegments: return error.limit < counts.segments;
+    case Code::kWriteResource:
+      return error.needed != 0 && error.chunk != 0 && error.chunk <= lists.write_list.size() &&
+             len_of(lists.write_list[error.chunk - 1]) < error.needed;
+    case Code::kReplyResource:
+      return error.needed != 0 && lists.reply_chunk && len_of(*lists.reply_chunk) < error.needed;
+    default: return false;
+  }
+}
+
 std::string_view requirement_of_reply(Code code, Protocol protocol) {
   switch (code) {
     case Code::kBadHeader: return requirement_of(RpcRule::kProcessed, protocol);
@@ -252,6 +289,15 @@ void ErrorRules::on_other(Side from, ConstBytes message, bool is_readable) {
   own.others.push_back(asked);
 }
 
+void ErrorRules::on_lost() {
+  is_idle_ = false;
+  for (Half& each : halves_) {
+    each.has_lost = true;
+    each.refused.clear();
+    each.refused_type.reset();
+  }
+}
+
 void ErrorRules::on_call(Side from, std::uint32_t xid) {
   Half& own = half(from);
   const auto taken = std::ranges::remove(own.refused, xid, &Refused::xid);
@@ -262,7 +308,8 @@ void ErrorRules::on_call(Side from, std::uint32_t xid) {
 std::optional<Asked> ErrorRules::asked_by(const Half& half, const TransportHeader& header,
                                           const CallTable& calls) const {
   const CallTable::Call* call = calls.find(header.xid);
-  if (half.has_forgotten || (call != nullptr && !calls.is_certain(*call))) return std::nullopt;
+  const bool may_be_other = half.has_forgotten || (half.has_lost && call == nullptr);
+  if (may_be_other || (call != nullptr && !calls.is_certain(*call))) return std::nullopt;
   std::optional<Asked> asked;
   if (call != nullptr) {
     asked = Asked{.words = {.xid = header.xid, .vers = call->transport_version, .htype = call->transport_type},
@@ -285,39 +332,52 @@ void ErrorRules::on_error(Side from, const TransportHeader& header, const CallTa
   const TransportError& error = *header.error;
   const auto asked = asked_by(asker, header, calls);
   const bool was_refused = std::ranges::find(asker.refused, header.xid, &Refused::xid) != asker.refused.end();
-  const bool may_answer = asker.has_forgotten || was_refused || calls.find(header.xid) != nullptr ||
+  const bool may_answer = asker.has_forgotten || asker.has_lost || was_refused || calls.find(header.xid) != nullptr ||
                           calls.had(header.xid) != CallTable::Had::kNever || std::ranges::any_of(asker.others, has_xid);
+  const std::size_t num_before = frame.findings.size();
   if (!may_answer) {
+    frame.facts.verdict = Verdict::kRefuted;
     frame.find(requirement_of(RpcRule::kErrorXid, state.protocol),
                fmt::format("no request has the error's XID {:#010x}", header.xid), kWaits);
     return on_other(from, frame.message, true);  // an end may answer even this
   }
-  if (asked) {
-    const Judge judge{error, *asked, state, frame};
-    if (header.version != asked->words.vers) {
-      frame.find(
-          requirement_of(RpcRule::kErrorVersion, state.protocol),
-          fmt::format("an error of version {} answers a message of version {}", header.version, asked->words.vers),
-          kWaits);
-    } else if (error.code == Code::kVersion) {
-      judge.version();
-    } else if (asked->words.vers != version_of(state.protocol)) {
-      if (state.is_settled) judge.other_version();
-    } else if (error.code == Code::kOtherVersion) {
-      frame.find("W2-7.1.2-1", "refuses a change of the version, and the message has that of the connection", kFails);
-    } else if (state.is_settled && state.protocol != Protocol::k1) {
-      judge.type();
-      judge.contents();
-      judge.chunks();
-      const bool is_grant = asked->words.htype == static_cast<std::uint32_t>(wg07::Htype::kGrant);
-      if (error.code == Code::kMessageType && !is_grant) asker.refused_type = {asked->words.htype, state.num_uncaused};
-    }
-  }
+  if (asked) judge(*asked, header, state, asker, frame);
+  frame.facts.verdict = frame.findings.size() != num_before                      ? Verdict::kRefuted
+                        : asked && Judge{error, *asked, state, frame}.is_shown() ? Verdict::kConfirmed
+                                                                                 : Verdict::kUnseen;
   std::erase_if(asker.others, has_xid);
   asker.refused.push_back({header.xid, error.code});
   if (asker.refused.size() <= kMaxRefused) return;
   asker.refused.pop_front();
   asker.has_forgotten = true;
+}
+
+void ErrorRules::judge(const Asked& asked, const TransportHeader& header, const State& state, Half& asker,
+                       Frame& frame) const {
+  const TransportError& error = *header.error;
+  const Judge judge{error, asked, state, frame};
+  if (header.version != asked.words.vers) {
+    return frame.find(
+        requirement_of(RpcRule::kErrorVersion, state.protocol),
+        fmt::format("an error of version {} answers a message of version {}", header.version, asked.words.vers),
+        kWaits);
+  }
+  if (error.code == Code::kVersion) return judge.version();
+  if (asked.words.vers != version_of(state.protocol)) {
+    if (state.is_settled) judge.other_version();
+    return;
+  }
+  if (error.code == Code::kOtherVersion) {
+    return frame.find("W2-7.1.2-1", "refuses a change of the version, and the message has that of the connection",
+                      kFails);
+  }
+  if (!state.is_settled) return;
+  if (state.protocol == Protocol::k1) return judge.v1_chunk();
+  judge.type();
+  judge.contents();
+  judge.chunks();
+  const bool is_grant = asked.words.htype == static_cast<std::uint32_t>(wg07::Htype::kGrant);
+  if (error.code == Code::kMessageType && !is_grant) asker.refused_type = {asked.words.htype, state.num_uncaused};
 }
 
 void ErrorRules::on_reply(Side from, const TransportHeader& header, const CallTable& calls, Protocol protocol,

@@ -39,6 +39,8 @@ class ErrorRules {
     std::uint32_t num_uncaused = 0;  // FlowRules::num_uncaused of the side that gets the error
   };
 
+  // The capture lacks messages.
+  void on_lost();
   // on_other: a message that is neither a Call nor a Reply, or whose header cannot be read.
   void on_other(Side from, ConstBytes message, bool is_readable);
   void on_call(Side from, std::uint32_t xid);
@@ -71,11 +73,13 @@ class ErrorRules {
   struct Half {
     std::vector<Asked> others;  // without Calls
     bool has_forgotten = false;
+    bool has_lost = false;  // the capture lacks messages, which errors can answer
     Queue<Refused> refused;
     std::optional<RefusedType> refused_type;
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
+  void judge(const Asked& asked, const TransportHeader& header, const State& state, Half& asker, Frame& frame) const;
   std::optional<Asked> asked_by(const Half& half, const TransportHeader& header, const CallTable& calls) const;
 
   std::array<Half, 2> halves_;

@@ -89,8 +89,35 @@ struct Version1 : ::testing::Test {
   Talk talk;
 };
 
-TEST_F(Version1, AnErrorOfTheCallIsNoViolation) {
-  EXPECT_THAT(answered_by(err_chunk(2)), IsEmpty());
+// The verdict on the last error.
+std::optional<Verdict> verdict(const Talk& talk) {
+  return talk.told.facts.back().verdict;
+}
+
+// A NULL fits every Send, and has nothing that can be refused.
+TEST_F(Version1, ANullWithoutChunksIsNotRefused) {
+  EXPECT_THAT(answered_by(err_chunk(2)), ElementsAre("R1-5.5.2-01"));
+  EXPECT_EQ(verdict(talk), Verdict::kRefuted);
+}
+TEST_F(Version1, AnErrorOfACallWithChunksIsNotToBeSeen) {
+  talk.call(2, kRead, write_chunk(5, 4096), read_args());
+  talk.send(Wire::kServer, err_chunk(2));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  EXPECT_EQ(verdict(talk), Verdict::kUnseen);
+}
+TEST_F(Version1, AnErrorOfAFaultyCallIsConfirmed) {
+  Octets call = call_of_version(2, 1);
+  set_word(call, 16, 2);  // no boolean
+  talk.send(Wire::kClient, call);
+  talk.told.findings.clear();
+  talk.send(Wire::kServer, err_chunk(2));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  EXPECT_EQ(verdict(talk), Verdict::kConfirmed);
+}
+TEST_F(Version1, AVersionErrorIsConfirmedByTheVersion) {
+  talk.send(Wire::kClient, call_of_version(7, 3));
+  talk.send(Wire::kServer, err_vers(7, 3, 1, 1));
+  EXPECT_EQ(verdict(talk), Verdict::kConfirmed);
 }
 TEST_F(Version1, AnErrorHasTheXidOfARequest) {
   EXPECT_THAT(answered_by(err_chunk(3)), ElementsAre("R1-5.5-04"));
@@ -302,6 +329,41 @@ TYPED_TEST(DraftErrors, AReplyChunkThatIsTooShortIsShorter) {
   rpcrdma::ChunkListsView many;
   many.reply_chunk.emplace(33, rpcrdma::Segment{.handle = 5, .length = 4000});
   EXPECT_THAT(refuse(many, 4000), IsEmpty());
+}
+
+// Each code with a message that has the fault, one that has not, and one whose octets do not tell.
+TYPED_TEST(DraftErrors, EachErrorIsConfirmedRefutedOrNotToBeSeen) {
+  using Err = typename TestFixture::Err;
+  const auto weigh = [this](const Octets& message, Err err, ErrorArm arm = {}) {
+    (void)this->of_message(message, err, arm);
+    return verdict(this->talk);
+  };
+  const auto read = [this](rpcrdma::ChunkListsView lists) {
+    return TypeParam::call(++this->xid, std::move(lists), 0, kRead, read_args());
+  };
+  const Err type = static_cast<Err>(this->is_wg07() ? 4 : 3);
+  EXPECT_EQ(weigh(with(TypeParam::call(++this->xid), kVersionAt, 3), Err::kVers, {.vers_low = 1, .vers_high = 2}),
+            Verdict::kRefuted);  // the error has version 2
+  EXPECT_EQ(weigh(read({}), Err::kVers, {.vers_low = 1, .vers_high = 1}), Verdict::kRefuted);
+  EXPECT_EQ(weigh(with(TypeParam::call(++this->xid), kTypeAt, 77), type), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read({}), type), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(read_chunk(42)), Err::kBadXdr), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(write_chunk(5, 9)), Err::kBadXdr), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(read_chunk(40)), Err::kReadChunks, {.max_chunks = 0}), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(read_chunk(40)), Err::kReadChunks, {.max_chunks = 1}), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(two_write_chunks(9, 9)), Err::kWriteChunks, {.max_chunks = 1}), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(two_write_chunks(9, 9)), Err::kWriteChunks, {.max_chunks = 2}), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(two_write_chunks(9, 9)), Err::kSegments, {.max_segments = 1}), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(two_write_chunks(9, 9)), Err::kSegments, {.max_segments = 2}), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(write_chunk(5, 400)), Err::kWriteResource, {.chunk_index = 1, .length_needed = 401}),
+            Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(write_chunk(5, 400)), Err::kWriteResource, {.chunk_index = 1, .length_needed = 400}),
+            Verdict::kRefuted);
+  EXPECT_EQ(weigh(read(write_chunk(5, 400)), Err::kWriteResource), Verdict::kUnseen);
+  EXPECT_EQ(weigh(read(reply_chunk(5, 400)), Err::kReplyResource, {.length_needed = 401}), Verdict::kConfirmed);
+  EXPECT_EQ(weigh(read(reply_chunk(5, 400)), Err::kReplyResource, {.length_needed = 400}), Verdict::kRefuted);
+  EXPECT_EQ(weigh(read({}), Err::kReplyResource), Verdict::kUnseen);
+  EXPECT_EQ(weigh(read({}), Err::kSystem), Verdict::kUnseen);
 }
 
 // An error that arrives before the version is settled may be of the other draft.

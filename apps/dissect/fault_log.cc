@@ -1,6 +1,9 @@
 #include "apps/dissect/fault_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 
 #include "apps/dissect/effect.h"
 #include "ddp/segment.h"
@@ -22,18 +25,77 @@ std::string header_of(ConstBytes ulpdu) {
   return octets_str(ulpdu.first(std::min(len, ulpdu.size())));
 }
 
+// Whether a receiver may end the connection for it.
+bool is_fatal(std::string_view effect) {
+  return effect.find("the connection") != std::string_view::npos || effect.find("TCP") != std::string_view::npos;
+}
+
+Finding refuted(const rdmap::TerminateMessage& message, std::string_view requirement, std::string_view why) {
+  return {.requirement = requirement,
+          .what = fmt::format("this Terminate says: {}; the capture refutes it: {}",
+                              rdmap::describe(message.siw.value_or(message.what)), why),
+          .effect = "the connection ends, and the other side is blamed for it",
+          .place = {Source::kMessage, 0, rdmap::kTerminateControlLen},
+          .verdict = Verdict::kRefuted};
+}
+
+constexpr std::string_view kTerminated = "the receiver ends the connection: Terminate ";
+constexpr std::size_t kMaxTerminates = 64;
+
 }  // namespace
 
-void FaultLog::on_findings(Frame& frame) {
-  std::vector<Fault>& own = faults_[static_cast<std::size_t>(frame.from)];
-  bool has_earlier = false;
-  for (Finding& finding : frame.findings) {
-    if (finding.is_blame) {
-      has_earlier |= join(frame, finding);
-      continue;
-    }
-    if (own.size() == kMaxFaults) own.erase(own.begin());
-    own.push_back({{frame.number, frame.arrival.packet}, finding.requirement, finding.effect, header_of(frame.ulpdu)});
+bool FaultLog::Half::has_shown(const rdmap::Terminate& fault) const {
+  return terminates.contains(terminated(fault)) || (start && fault == rdmap::to_terminate(mpa::Error::kStartupFrame));
+}
+
+void FaultLog::on_frame(Frame& frame, const Record& accused) {
+  if (frame.facts.is_terminate) weigh(frame, accused);
+  for (const Finding& finding : frame.findings) {
+    if (!finding.is_blame) keep(frame, finding);
+  }
+}
+
+void FaultLog::keep(const Frame& frame, const Finding& finding) {
+  Half& own = halves_[static_cast<std::size_t>(frame.from)];
+  const EarlierFrame where{frame.number, frame.arrival.packet};
+  if (own.faults.size() == kMaxFaults) own.faults.erase(own.faults.begin());
+  own.faults.push_back({where, finding.requirement, finding.effect, header_of(frame.ulpdu)});
+  if (!is_fatal(finding.effect)) return;
+  own.has_fatal = true;
+  if (finding.effect.starts_with(kTerminated) && own.terminates.size() < kMaxTerminates) {
+    own.terminates.insert(finding.effect);
+  }
+  if (frame.ulpdu.empty() && !own.start && finding.effect.find("closes TCP") != std::string::npos) own.start = where;
+}
+
+// Startup frames can be legal, and the initiator may give up all the same: only a refuted error is a violation.
+void FaultLog::weigh_setup(const rdmap::TerminateMessage& message, Frame& frame, const Record& accused) const {
+  constexpr std::uint8_t kIrd = 0x06, kRtr = 0x07;
+  const rdmap::Terminate what = message.siw.value_or(message.what);
+  if (what.layer != rdmap::Layer::kLlp || what.etype != 0 || (what.code != kIrd && what.code != kRtr)) return;
+  const std::string why = refutation_of(message, accused, halves_[static_cast<std::size_t>(other(frame.from))]);
+  frame.facts.verdict = !why.empty() ? Verdict::kRefuted : accused.is_complete ? Verdict::kConfirmed : Verdict::kUnseen;
+  if (!why.empty()) frame.findings.push_back(refuted(message, what.code == kIrd ? "MPA2-9.1-13" : "MPA2-9.2-10", why));
+}
+
+void FaultLog::weigh(Frame& frame, const Record& accused) {
+  const auto message = rdmap::parse_terminate(frame.message);
+  if (!message) return;
+  const Half& other_half = halves_[static_cast<std::size_t>(other(frame.from))];
+  const auto blame = std::ranges::find(frame.findings, true, &Finding::is_blame);
+  if (blame == frame.findings.end()) {
+    return weigh_setup(*message, frame, accused);
+  }
+  const bool has_earlier = join(*message, other_half, *blame);
+  const std::string why = blame->confirms            ? ""
+                          : frame.facts.names_unsent ? "it names a message that the other side has not sent"
+                                                     : refutation_of(*message, accused, other_half);
+  blame->verdict = blame->confirms ? Verdict::kConfirmed : why.empty() ? Verdict::kUnseen : Verdict::kRefuted;
+  frame.facts.verdict = blame->verdict;
+  if (blame->verdict == Verdict::kRefuted) {
+    *blame = refuted(*message, blame->requirement, why);
+    // The rule on the header says the same.
+    if (frame.facts.names_unsent) frame.findings.erase(blame);
   }
   if (!has_earlier) return;
   frame.findings.push_back({"RDMAP-7.1-05",
@@ -44,23 +106,24 @@ void FaultLog::on_findings(Frame& frame) {
 
 // A Terminate names its message by the terminated header. Without one, it has to be what the finding says that a
 // receiver does, or the rule has to be the same. siw may write any MSN into the header.
-bool FaultLog::join(const Frame& frame, Finding& blame) const {
+bool FaultLog::join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const {
   constexpr std::size_t kBeforeMsn = 10;
-  const auto message = rdmap::parse_terminate(frame.message);
-  if (!message) return false;
-  std::string header = octets_str(message->ddp());
-  if (message->siw && header.size() == ddp::kUntaggedHeaderLen) header.resize(kBeforeMsn);
-  const std::string due = terminated(message->siw.value_or(message->what));
-  const std::vector<Fault>& faults = faults_[static_cast<std::size_t>(culprit(frame, blame))];
-  const auto fault = std::find_if(faults.rbegin(), faults.rend(), [&](const Fault& one) {
-    if (!header.empty()) return one.header.starts_with(header);
+  const rdmap::Terminate what = message.siw.value_or(message.what);
+  std::string header = octets_str(message.ddp());
+  if (message.siw && header.size() == ddp::kUntaggedHeaderLen) header.resize(kBeforeMsn);
+  const std::string due = terminated(what);
+  const auto fault = std::find_if(accused.faults.rbegin(), accused.faults.rend(), [&](const Fault& one) {
+    if (!header.empty()) return one.header.starts_with(header) && is_fatal(one.effect);
     return one.effect == due || one.requirement == blame.requirement;
   });
-  if (fault == faults.rend()) return false;
+  if (fault == accused.faults.rend()) {
+    if (accused.start && what == rdmap::to_terminate(mpa::Error::kStartupFrame)) blame.confirms = accused.start;
+    return false;
+  }
   blame.confirms = fault->where;
   // RFC 5040 section 7.1, case 4. siw's headers do not name one message.
-  const auto first = std::ranges::find(faults, due, &Fault::effect);
-  return !header.empty() && !message->siw && fault->effect == due && first->where.frame < fault->where.frame;
+  const auto first = std::ranges::find(accused.faults, due, &Fault::effect);
+  return !header.empty() && !message.siw && fault->effect == due && first->where.frame < fault->where.frame;
 }
 
 }  // namespace weft::apps::dissect

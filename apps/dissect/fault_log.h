@@ -2,22 +2,27 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "apps/dissect/accusation.h"
 #include "apps/dissect/frame.h"
 
 namespace weft::apps::dissect {
 
-// FaultLog joins a Terminate that blames the other side with the finding that the blamed message already has: the
-// violation is one. A value without I/O; it remembers the last kMaxFaults findings of each side.
+// FaultLog weighs the accusation of a Terminate. It is confirmed where the blamed message already has a finding: the
+// violation is one. It is refuted where the octets contradict it: the violation is the accuser's. Else it is not to be
+// seen. A value without I/O; it remembers the last kMaxFaults findings of each side.
 class FaultLog {
  public:
   static constexpr std::size_t kMaxFaults = 8;
 
-  // on_findings takes a frame with findings. It sets Finding::confirms.
-  void on_findings(Frame& frame);
+  // on_frame takes a frame with findings, or a Terminate. It sets Finding::confirms and the verdicts. accused: of the
+  // other side.
+  void on_frame(Frame& frame, const Record& accused);
 
  private:
   struct Fault {
@@ -27,10 +32,23 @@ class FaultLog {
     std::string header;  // of DDP, as far as the capture has it
   };
 
-  // Whether an earlier message has the same fault as the one that the Terminate names.
-  bool join(const Frame& frame, Finding& blame) const;
+  struct Half final : Shown {
+    bool has_shown(const rdmap::Terminate& fault) const override;
+    bool has_shown_any() const override { return has_fatal; }
 
-  std::array<std::vector<Fault>, 2> faults_;  // by side
+    std::vector<Fault> faults;          // the last ones
+    std::set<std::string> terminates;   // what receivers answer to all of them: each is one of few
+    bool has_fatal = false;             // a receiver ends the connection for one of them
+    std::optional<EarlierFrame> start;  // of a faulty startup frame
+  };
+
+  void keep(const Frame& frame, const Finding& finding);
+  void weigh(Frame& frame, const Record& accused);
+  void weigh_setup(const rdmap::TerminateMessage& message, Frame& frame, const Record& accused) const;
+  // Whether an earlier message has the same fault as the one that the Terminate names.
+  bool join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const;
+
+  std::array<Half, 2> halves_;  // by side
 };
 
 }  // namespace weft::apps::dissect

@@ -36,10 +36,25 @@ bool is_properties(const TransportHeader& header) {
 void FlowRules::on_protocol(Protocol protocol) {
   protocol_ = protocol;
   for (Half& each : halves_) {
-    const std::uint32_t num_messages = each.num_messages;
+    const Half before = each;
     each = {};
-    each.num_messages = num_messages;
+    each.num_messages = before.num_messages;
+    each.has_lost_count = before.has_lost_count;
+    each.has_lost_words = before.has_lost_words;
   }
+}
+
+void FlowRules::on_lost(Side of, std::optional<std::uint32_t> num) {
+  Half& own = half(of);
+  own.num_messages += num.value_or(0);
+  own.has_lost_count |= !num;
+  own.has_lost_words = own.has_answered = own.has_called = true;
+  own.properties = Properties::kNone;
+}
+
+bool FlowRules::knows_num_left(Side of) const {
+  const Half& own = halves_[static_cast<std::size_t>(of)];
+  return !own.has_lost_words && !halves_[static_cast<std::size_t>(other(of))].has_lost_count;
 }
 
 void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame) {
@@ -58,7 +73,8 @@ void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t
   }
   own.told_before = own.told;
   const bool has_word = protocol_ == Protocol::k2Wg07 && header->version == 2;
-  if (is_judging && has_word && !own.told && !is_error(*header)) judge_limit(from, header->credit, frame);
+  if (is_judging && has_word && !own.told && !own.has_lost_words && !is_error(*header))
+    judge_limit(from, header->credit, frame);
   if (has_word && (!own.told || distance(header->credit, *own.told) > 0)) own.told = header->credit;
 }
 
@@ -78,7 +94,7 @@ std::uint32_t FlowRules::num_uncaused(Side of) const {
 void FlowRules::judge_first(Side from, std::size_t len, Frame& frame) {
   const Half& own = half(from);
   const Half& peer = half(other(from));
-  if (from != Side::kClient) return;
+  if (from != Side::kClient || own.has_lost_words || peer.has_lost_words) return;
   if (own.num_messages == 1 && len > kMaxFirst) {
     frame.find(protocol_ == Protocol::k2Wg07 ? "W2-4.3-4" : "R2-8-3",
                fmt::format("the first message has {} bytes, above {}", len, kMaxFirst),
@@ -95,6 +111,7 @@ void FlowRules::judge_number(Side from, bool is_grant, Frame& frame) {
   const Half& own = half(from);
   const Half& peer = half(other(from));
   if (!peer.told) return;  // judge_first, and a server that answers messages without a word
+  if (own.has_lost_count || peer.has_lost_words) return;
   if (distance(own.num_messages, *peer.told) <= (is_grant ? 1 : 0)) return;  // W2-4.2.1.1-5
   frame.find(requirement_of(RpcRule::kCredits, protocol_),
              fmt::format("message {}, where the other side takes messages up to {}", own.num_messages, *peer.told),
@@ -139,7 +156,7 @@ void FlowRules::on_credit(Side from, const TransportHeader& header, bool to_resp
 void FlowRules::on_call(Side from, std::size_t num_open, bool is_judging, Frame& frame) {
   Half& own = half(from);
   const bool has_called = std::exchange(own.has_called, true);
-  if (!is_judging || protocol_ == Protocol::k2Wg07) return;
+  if (!is_judging || protocol_ == Protocol::k2Wg07 || half(other(from)).has_lost_words) return;
   const auto granted = half(other(from)).granted;
   if (granted) {
     if (num_open <= std::max<std::uint32_t>(1, *granted)) return;

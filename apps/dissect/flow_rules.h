@@ -23,6 +23,8 @@ class FlowRules {
 
   // The messages from here on are of another version.
   void on_protocol(rpcrdma::Protocol protocol);
+  // The capture lacks messages of this side, which may have said anything. num: how many; empty if this is not known.
+  void on_lost(Side of, std::optional<std::uint32_t> num);
   // Each message of a side, before the calls below. header: null if it cannot be read.
   void on_message(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame);
   // A message goes to the side that answers Calls, or comes from it. is_reverse: that side is the client.
@@ -32,6 +34,8 @@ class FlowRules {
 
   // num_left says how many more messages a side of 2-wg07 takes, as far as it has said.
   std::uint32_t num_left(Side of) const;
+  // Whether the capture has the words on which num_left rests.
+  bool knows_num_left(Side of) const;
   std::uint32_t num_messages(Side of) const { return halves_[static_cast<std::size_t>(of)].num_messages; }
   // num_uncaused: a side of 2-wg07 may send messages up to this number without the other side's last message.
   std::uint32_t num_uncaused(Side of) const;
@@ -40,6 +44,8 @@ class FlowRules {
   enum class Properties : std::uint8_t { kNone, kMiddle, kFinal };  // the property message that came last
   struct Half {
     std::uint32_t num_messages = 0;
+    bool has_lost_count = false;  // num_messages is not right
+    bool has_lost_words = false;  // the capture lacks messages of this side
     // Of the version that is in use:
     bool has_answered = false;  // with a message that is no error
     bool has_called = false;

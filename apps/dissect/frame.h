@@ -89,6 +89,14 @@ struct EarlierFrame {
   std::uint64_t frame = 0, packet = 0;
 };
 
+// Verdict: what the octets say of an accusation, which a Terminate or an error of RPC-over-RDMA is.
+enum class Verdict : std::uint8_t {
+  kConfirmed,  // the accused side has made the mistake
+  kRefuted,    // it has not
+  kUnseen,     // a capture does not show it, or lacks octets
+};
+std::string_view verdict_str(Verdict verdict);
+
 // Finding: a rule that the frame breaks, or that the other side breaks as a Terminate says.
 struct Finding {
   std::string_view requirement;               // a row of tests/conformance/tables
@@ -97,6 +105,7 @@ struct Finding {
   Place place = {};                           // the octets that break the rule
   bool is_blame = false;                      // the frame is a Terminate, and the other side breaks the rule
   std::optional<EarlierFrame> confirms = {};  // a blame: the frame that has a finding for it already
+  std::optional<Verdict> verdict = {};        // of a Terminate's accusation
 };
 
 // RdmaFact: the RDMAP message that a frame completes.
@@ -139,6 +148,8 @@ struct Facts {
   std::optional<ServedCall> served;  // of an RDMA operation
   bool is_startup = false;
   bool is_terminate = false;
+  bool names_unsent = false;       // the message that a Terminate names has not been sent
+  std::optional<Verdict> verdict;  // of the accusation in a Terminate, or in an error of RPC-over-RDMA
 };
 
 // Frame: an MPA frame with all that it carries. If it completes a message of several frames, the upper layers speak of
@@ -233,7 +244,7 @@ class Listener {
   virtual void on_connection_end(std::uint32_t connection, const TcpCounters& counters) = 0;
   // Behind the frames that the packet completes.
   virtual void on_comment(const Comment&) {}
-  // At most once for each connection.
+  // At most once for each connection and Unjudged::what.
   virtual void on_unjudged(const Unjudged&) {}
   // Nothing follows.
   virtual void on_capture_end(const CaptureEnd&) {}

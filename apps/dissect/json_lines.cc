@@ -58,6 +58,7 @@ Json served_of(const ServedCall& served) {
 void add_facts(const Facts& facts, Json& object) {
   if (facts.is_startup) object["startup"] = true;
   if (facts.is_terminate) object["terminate"] = true;
+  if (facts.verdict) object["verdict"] = verdict_str(*facts.verdict);
   if (facts.rdma) {
     object["operation"] = facts.rdma->operation;
     object["octets"] = facts.rdma->octets;
@@ -86,6 +87,7 @@ Json violation_of(const Frame& frame, const Finding& finding) {
                  {"octets", finding.place.len},
                  {"hex", hex(octets.first(std::min(octets.size(), JsonLines::kMaxFindingHex)))}};
   if (finding.is_blame) object["told_by"] = side_str(frame.from);
+  if (finding.verdict) object["verdict"] = verdict_str(*finding.verdict);
   if (finding.confirms) object["confirms_frame"] = finding.confirms->frame;
   return object;
 }

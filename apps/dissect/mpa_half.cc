@@ -31,6 +31,11 @@ bool begins_with_key(ConstBytes octets) {
   return begins_with(octets, kRequestKey) || begins_with(octets, kReplyKey);
 }
 
+bool crc_fits(ConstBytes wire) {
+  const std::size_t covered = wire.size() - mpa::kCrcLen;
+  return mpa::crc32c(wire.first(covered)) == mpa::parse_crc(wire.subspan(covered).first<mpa::kCrcLen>());
+}
+
 // Whether the first octets are those of a Key, but for a few. Other protocols do not come so near by accident.
 bool is_nearly_key(ConstBytes octets) {
   constexpr std::size_t kMaxWrong = 8;
@@ -107,6 +112,7 @@ void MpaHalf::pass_over(std::uint64_t len, const Arrival& arrival) {
 }
 
 void MpaHalf::end(const Arrival& arrival) {
+  is_ending_ = true;
   on_octets({}, arrival);
   if (!has_front_of_fpdu()) return;
   sink_.on_cut_short(pending_, arrival);
@@ -124,6 +130,7 @@ void MpaHalf::tell_gap() {
 
 void MpaHalf::finish() {
   const Arrival arrival = last_;
+  is_ending_ = true;
   resume(arrival);
   const std::uint64_t len = skipped_ + pending_.size();
   const bool is_unread = state_ == State::kSearch || (state_ == State::kForeign && has_bad_startup_);
@@ -155,6 +162,9 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
 }
 
 std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
+  if (!has_tried_markers_ && terms_.is_known && !was_lost_ && position_ == 0) {
+    if (try_other_markers(octets) == FpduFinder::Guess::kMore && !is_ending_) return 0;
+  }
   const mpa::MarkerLayout markers = layout();
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
   if (octets.size() < length_end) return 0;
@@ -190,15 +200,53 @@ std::size_t MpaHalf::behind_bad_crc(ConstBytes octets, std::size_t len, std::siz
   return finder_.pays_for(len) ? length_end : len;
 }
 
+// A Marker stands before the first FPDU (MPA-4.3-09): without Markers, its octets are a ULPDU_Length of 0.
+FpduFinder::Guess MpaHalf::try_other_markers(ConstBytes octets) {
+  using Guess = FpduFinder::Guess;
+  if (octets.size() < mpa::kMarkerLen) return Guess::kMore;
+  const bool begins_with_marker =
+      std::ranges::all_of(octets.first(mpa::kMarkerLen), [](std::uint8_t octet) { return octet == 0; });
+  Guess guess = Guess::kNo;
+  const std::size_t length_at = begins_with_marker ? mpa::kMarkerLen : 0;
+  if (octets.size() < length_at + mpa::kUlpduLengthLen) return octets.size() > length_at ? Guess::kMore : Guess::kNo;
+  if (begins_with_marker != terms_.markers && ulpdu_length(octets.subspan(length_at)) != 0) {
+    guess = finder_.try_known(octets, {.markers = !terms_.markers, .crc = terms_.crc});
+  }
+  if (guess == Guess::kMore) return guess;
+  has_tried_markers_ = true;
+  if (guess == Guess::kNo) return guess;
+  marker_mistake_ = terms_.markers ? MarkerMistake::kMissing : MarkerMistake::kUnwanted;
+  terms_.markers = !terms_.markers;
+  return guess;
+}
+
+// The start of an FPDU is certain here. If its header makes sense, or if its CRC fits, so is its length.
+FpduFinder::Guess MpaHalf::try_proven(ConstBytes octets) {
+  using Guess = FpduFinder::Guess;
+  const mpa::MarkerLayout markers = layout();
+  const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
+  if (octets.size() < length_end) return Guess::kMore;
+  const std::size_t ulpdu_len = ulpdu_length(octets.subspan(length_end - 2));
+  const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));
+  const Guess header = FpduFinder::try_headers(octets, shape(), 1);
+  if (header == Guess::kMore || (header == Guess::kYes && octets.size() < len)) return Guess::kMore;
+  const bool is_whole = ulpdu_len != 0 && octets.size() >= len && finder_.pays_for(len);
+  if (is_whole && (header == Guess::kYes || crc_fits(octets.first(len)))) return Guess::kYes;
+  is_damaged_ = true;
+  return Guess::kNo;
+}
+
 void MpaHalf::begin_search() {
   state_ = State::kSearch;
+  if (num_proven_ < kProof) num_proven_ = 0;
   was_bad_crc_ = false;
 }
 
 FpduFinder::Guess MpaHalf::can_tell(ConstBytes octets) {
   if (was_bad_crc_) return FpduFinder::try_headers(octets, shape(), 1);
   if (terms_.is_known || std::exchange(was_found_, false)) return FpduFinder::Guess::kYes;
-  return finder_.try_next(octets, shape());
+  const auto guess = finder_.try_next(octets, shape());
+  return guess == FpduFinder::Guess::kNo && has_proof() ? try_proven(octets) : guess;
 }
 
 CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival) {
@@ -233,16 +281,18 @@ CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut
   fpdu.has_low_bits &= terms_.is_known;
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
   fpdu.follows_bad_crc = was_bad_crc_;
+  fpdu.marker_mistake = std::exchange(marker_mistake_, MarkerMistake::kNone);
+  if (!terms_.is_known && terms_.crc && fpdu.crc == CrcVerdict::kGood) {
+    num_proven_ = std::min(kProof, num_proven_ + wire.size());
+  }
   sink_.on_fpdu(fpdu, arrival);
   return fpdu.crc;
 }
 
 CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
-  if (!terms_.is_known) return terms_.crc ? CrcVerdict::kGood : CrcVerdict::kUnknown;
+  if (!has_proof()) return terms_.crc ? CrcVerdict::kGood : CrcVerdict::kUnknown;
   if (!terms_.crc) return CrcVerdict::kUnused;
-  const std::size_t covered = wire.size() - mpa::kCrcLen;
-  const bool fits = mpa::crc32c(wire.first(covered)) == mpa::parse_crc(wire.subspan(covered).first<mpa::kCrcLen>());
-  return fits ? CrcVerdict::kGood : CrcVerdict::kBad;
+  return crc_fits(wire) ? CrcVerdict::kGood : CrcVerdict::kBad;
 }
 
 void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
@@ -269,6 +319,7 @@ void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
     return;
   }
   tell_gap();
+  is_damaged_ = false;
   skipped_ += pending_.size() + len;
   position_ += pending_.size() + len;
   pending_.clear();
@@ -286,7 +337,12 @@ std::size_t MpaHalf::search(ConstBytes octets, const Arrival& arrival) {
   was_lost_ |= state_ != State::kSearch;
   if (state_ != State::kSearch) {
     told_gap_ = false;
-    sink_.on_skipped(std::exchange(skipped_, 0), arrival);
+    const std::uint64_t len = std::exchange(skipped_, 0);
+    if (std::exchange(is_damaged_, false) && len != 0) {
+      sink_.on_damaged(len, arrival);
+    } else {
+      sink_.on_skipped(len, arrival);
+    }
   }
   return passed;
 }
@@ -311,10 +367,10 @@ std::size_t MpaHalf::search_by_header(ConstBytes octets) {
   for (std::size_t at = 0; at < octets.size(); ++at) {
     FpduFinder::Shape found = shape();
     const ConstBytes here = octets.subspan(at);
-    const Guess guess = terms_.is_known ? finder_.try_known(here, found) : finder_.try_any(here, position_ + at, found);
+    const Guess guess = has_proof() ? finder_.try_known(here, found) : finder_.try_any(here, position_ + at, found);
     if (guess == Guess::kNo) continue;
     if (guess == Guess::kMore) return at;
-    if (!terms_.is_known) {
+    if (!has_proof()) {
       terms_.markers = found.markers;
       terms_.crc = found.crc;
       phase_ = (found.phase - (position_ + at)) % mpa::kMarkerSpacing;

@@ -13,6 +13,9 @@
 
 namespace weft::apps::dissect {
 
+// MarkerMistake: a side puts Markers into its stream though the other side wants none, or the reverse.
+enum class MarkerMistake : std::uint8_t { kNone, kUnwanted, kMissing };
+
 enum class CrcVerdict : std::uint8_t { kGood, kBad, kUnused, kUnknown };
 
 // Fpdu: one FPDU of a half connection, right or wrong.
@@ -30,7 +33,8 @@ struct Fpdu {
   bool has_reserved_half = false, has_low_bits = false;
   mpa::MarkerLayout markers = {};  // where Markers are in wire
   CrcVerdict crc = CrcVerdict::kUnknown;
-  bool follows_bad_crc = false;  // the CRC of the FPDU before it did not fit, either
+  bool follows_bad_crc = false;                         // the CRC of the FPDU before it did not fit, either
+  MarkerMistake marker_mistake = MarkerMistake::kNone;  // of the side, told with its first FPDU
 };
 
 // MpaHalf finds the frames of one half connection (RFC 5044): the startup frame, then FPDUs. Where octets are missing
@@ -40,6 +44,8 @@ struct Fpdu {
 class MpaHalf final : public TcpHalf::Sink {
  public:
   static constexpr std::uint64_t kMaxStreaming = 65536;
+  // Octets of FPDUs, one behind the other, whose CRCs fit. So many have a Marker among them, if Markers are in use.
+  static constexpr std::uint64_t kProof = 2 * mpa::kMarkerSpacing;
 
   class Sink {
    public:
@@ -57,6 +63,8 @@ class MpaHalf final : public TcpHalf::Sink {
     virtual void on_gap() = 0;
     // len octets were passed over: the capture misses octets there or before them, or they cannot be read.
     virtual void on_skipped(std::uint64_t len, const Arrival& arrival) = 0;
+    // len octets between two FPDUs whose CRCs fit are none whose CRC fits. The capture has all of them.
+    virtual void on_damaged(std::uint64_t len, const Arrival& arrival) = 0;
 
    protected:
     ~Sink() = default;
@@ -113,6 +121,11 @@ class MpaHalf final : public TcpHalf::Sink {
   std::size_t search(ConstBytes octets, const Arrival& arrival);
   std::size_t search_by_marker(ConstBytes octets);
   std::size_t search_by_header(ConstBytes octets);
+  // Guesses whether the first FPDU has Markers against the terms, and goes on as the side does.
+  FpduFinder::Guess try_other_markers(ConstBytes octets);
+  // Whether FPDUs whose CRCs fit have shown the terms: what stands where the next one begins is one, right or wrong.
+  bool has_proof() const { return terms_.is_known || num_proven_ >= kProof; }
+  FpduFinder::Guess try_proven(ConstBytes octets);
   // Whether the FPDU here is worth telling.
   FpduFinder::Guess can_tell(ConstBytes octets);
   CrcVerdict report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
@@ -137,14 +150,19 @@ class MpaHalf final : public TcpHalf::Sink {
   std::vector<std::uint8_t> pending_;  // octets that arrived and are not taken
   // Octets among which the startup frame may still begin: a ULP can talk before it starts MPA (MPA-7.1-01).
   std::uint64_t streaming_left_ = kMaxStreaming;
-  std::uint64_t position_ = 0;  // octets of Full Operation before pending_
-  std::uint64_t phase_ = 0;     // what position_ lacks if it counts from an arbitrary octet; modulo 512
-  std::uint64_t skip_ = 0;      // kSkip: octets up to the FPDU's end
-  std::uint64_t skipped_ = 0;   // kSearch: octets passed over so far
-  bool told_gap_ = false;       // kSearch: Sink::on_gap was called
-  Arrival last_ = {};           // of octets
-  bool was_found_ = false;      // kFpdus: the search has accepted the FPDU here
-  bool was_bad_crc_ = false;    // kFpdus: of the FPDU before
+  std::uint64_t position_ = 0;    // octets of Full Operation before pending_
+  std::uint64_t phase_ = 0;       // what position_ lacks if it counts from an arbitrary octet; modulo 512
+  std::uint64_t skip_ = 0;        // kSkip: octets up to the FPDU's end
+  std::uint64_t skipped_ = 0;     // kSearch: octets passed over so far
+  bool told_gap_ = false;         // kSearch: Sink::on_gap was called
+  Arrival last_ = {};             // of octets
+  std::uint64_t num_proven_ = 0;  // see kProof; up to kProof, since the last search
+  bool is_damaged_ = false;       // kSearch: it began at the start of an FPDU, and no octets are missing since
+  bool is_ending_ = false;        // nothing more comes
+  bool has_tried_markers_ = false;
+  MarkerMistake marker_mistake_ = MarkerMistake::kNone;  // not told yet
+  bool was_found_ = false;                               // kFpdus: the search has accepted the FPDU here
+  bool was_bad_crc_ = false;                             // kFpdus: of the FPDU before
   FpduFinder finder_;
   std::vector<std::uint8_t> bare_;
 };

@@ -210,7 +210,15 @@ bool has_payload_twice(const Fpdu& fpdu) {
 
 void find_bad_crc(const Fpdu& fpdu, Frame& frame) {
   std::string what = "the CRC of this FPDU does not fit its bytes";
-  if (has_payload_twice(fpdu)) {
+  const auto field = fpdu.wire.last<mpa::kCrcLen>();
+  std::array<std::uint8_t, mpa::kCrcLen> swapped{};
+  std::ranges::reverse_copy(field, swapped.begin());
+  const bool is_swapped = mpa::parse_crc(swapped) == mpa::crc32c(fpdu.wire.first(fpdu.wire.size() - mpa::kCrcLen));
+  if (std::ranges::all_of(field, [](std::uint8_t octet) { return octet == 0; })) {
+    what += "; the field is zero, as of a sender without CRCs, though a startup frame wants them (C)";
+  } else if (is_swapped) {
+    what += "; it fits in the other byte order";
+  } else if (has_payload_twice(fpdu)) {
     what += "; it fits if the payload counts twice: Linux siw does so at times while its socket is full";
   }
   frame.findings.push_back(
@@ -219,8 +227,31 @@ void find_bad_crc(const Fpdu& fpdu, Frame& frame) {
 
 }  // namespace
 
+namespace {
+
+// RFC 5044 section 7.1.1: the receiver says whether it wants Markers.
+void judge_markers_at_all(const Fpdu& fpdu, Frame& frame) {
+  if (fpdu.marker_mistake == MarkerMistake::kUnwanted) {
+    frame.findings.push_back({"MPA-7.1.1-07", "Markers, though the other side wants none (M is 0 in its startup frame)",
+                              ends(mpa::Error::kMarker), wire_place(0, mpa::kMarkerLen)});
+  } else if (fpdu.marker_mistake == MarkerMistake::kMissing) {
+    frame.findings.push_back({"MPA-7.1.1-08",
+                              "no Markers, though the other side wants them (M is 1 in its startup frame)",
+                              ends(mpa::Error::kMarker), wire_place(0, mpa::kMarkerLen)});
+  }
+}
+
+}  // namespace
+
+void tell_damaged(std::uint64_t len, const Options& options, Frame& frame) {
+  LayerWriter(frame, LayerKind::kMpa, options).line(FMT_COMPILE("{} bytes that are no FPDU whose CRC fits"), len);
+  frame.find("MPA-4.4-20", fmt::format("{} bytes between two FPDUs are none whose CRC fits", len),
+             ends(mpa::Error::kCrc));
+}
+
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
   LayerWriter layer(frame, LayerKind::kMpa, options);
+  judge_markers_at_all(fpdu, frame);
   if (fpdu.crc == CrcVerdict::kBad) {
     layer.text("BAD CRC");
     if (!fpdu.follows_bad_crc) find_bad_crc(fpdu, frame);
@@ -260,6 +291,14 @@ RdmapDecoder::Start start_of(const mpa::StartupFrame& own, const mpa::StartupFra
   const bool is_reply = own.kind == mpa::FrameKind::kReply;
   start.is_responder = is_reply;
   const auto words = mpa::parse_enhanced_words(is_reply ? own : other);
+  start.is_enhanced = words.has_value();
+  const auto asked = is_reply ? std::nullopt : mpa::parse_enhanced_words(own);
+  if (words && asked) {
+    const bool is_manual = asked->ird == mpa::EnhancedWords::kManual || words->ord == mpa::EnhancedWords::kManual;
+    start.may_lack_ird = is_manual || words->ord > asked->ird;
+    const bool shares_rtr = (asked->b && words->b) || (asked->c && words->c) || (asked->d && words->d);
+    start.may_lack_rtr = asked->a != words->a || (words->a && !shares_rtr);
+  }
   if (!is_reply && words && words->a) start.rtr = {.send = words->b, .write = words->c, .read = words->d};
   if (!words || words->ird == mpa::EnhancedWords::kManual || words->ord == mpa::EnhancedWords::kManual) return start;
   start.ird = is_reply ? words->ird : words->ord;

@@ -13,6 +13,8 @@ namespace weft::apps::dissect {
 void tell_startup_frame(const mpa::StartupFrame& startup, const Options& options, Frame& frame);
 void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Frame& frame);
 void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame);
+// tell_damaged tells of len octets between FPDUs, of which no CRC fits.
+void tell_damaged(std::uint64_t len, const Options& options, Frame& frame);
 // bad_marker: a Marker before the field does not fit.
 void tell_empty_ulpdu(bool bad_marker, const Options& options, Frame& frame);
 

@@ -62,6 +62,15 @@ class Backwards {
 
 }  // namespace
 
+std::string_view verdict_str(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kConfirmed: return "confirmed";
+    case Verdict::kRefuted: return "refuted";
+    case Verdict::kUnseen: return "unseen";
+  }
+  return "";
+}
+
 std::string_view layer_str(LayerKind kind) {
   switch (kind) {
     case LayerKind::kTcp: return "TCP";

@@ -33,6 +33,11 @@ class PropertyRules {
                   Frame& frame);
   // A message without a header that can be read may have told any property.
   void on_unreadable() { has_unread_ = true; }
+  // The capture lacks messages.
+  void on_lost() {
+    has_unread_ = true;
+    for (Half& each : halves_) each.has_forgotten = true;
+  }
 
   // max_receive is the most that a side may take, as far as properties say: the default, or the highest size that was
   // told or asked for.

@@ -35,6 +35,9 @@ void RdmapDecoder::on_start(Side from, const Start& start) {
   version_ = start.version;
   Half& own = half(from);
   if (!own.was_early) own.rtr_due = start.rtr;
+  own.is_enhanced = start.is_enhanced;
+  own.may_lack_ird = start.may_lack_ird;
+  own.may_lack_rtr = start.may_lack_rtr;
   rules_.on_start(from, start.ird, start.is_responder);
 }
 
@@ -74,7 +77,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
 
 // The octets of an FPDU whose CRC does not fit may be any: they are told, and prove nothing.
 void RdmapDecoder::on_damaged(Side from, const Fpdu& fpdu, Frame& frame) {
-  rules_.stop("the CRC of an FPDU does not fit");
+  if (why_uncertain_.empty()) why_uncertain_ = "the CRC of an FPDU does not fit";
   on_gap(from);
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) return;
@@ -109,8 +112,7 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
 }
 
 void RdmapDecoder::on_gap(Side from) {
-  rules_.stop("bytes are missing in the capture or unreadable");
-  upper_.on_gap(from);
+  note_gap(from, "bytes are missing in the capture or unreadable");
   Half& own = half(from);
   for (UntaggedQueue& queue : own.queues) queue.on_gap();
   own.writes.on_gap();
@@ -119,10 +121,52 @@ void RdmapDecoder::on_gap(Side from) {
   own.rtr_due = {};
 }
 
+void RdmapDecoder::on_overtaken(Side of) {
+  note_gap(of, "a packet acknowledges bytes that the capture does not have before it");
+  for (UntaggedQueue& queue : half(of).queues) queue.on_overtaken();
+  half(of).stags.on_gap();
+}
+
+Record RdmapDecoder::record(Side accused) const {
+  const Half& own = halves_[static_cast<std::size_t>(accused)];
+  const Half& accuser = halves_[static_cast<std::size_t>(other(accused))];
+  return {.is_complete = rules_.is_judging() && !own.has_gap && !own.is_inside_fpdu,
+          .deeds = own.deeds,
+          .version = version_,
+          .knows_requests = rules_.knows_requests(accused),
+          .may_lack_ird = accuser.may_lack_ird,
+          .may_lack_rtr = accuser.may_lack_rtr,
+          .is_set_up = !accuser.is_enhanced || (accuser.deeds & kSentMessage) != 0};
+}
+
+void RdmapDecoder::note_deeds(Half& own, const ddp::UntaggedHeader& header, std::size_t len) {
+  const Opcode opcode{rdmap::parse_control(header.rsvd_ulp).opcode};
+  if (opcode == Opcode::kTerminate) {
+    own.deeds |= (own.deeds & kSentTerminate) != 0 ? kSentTerminates : kSentTerminate;
+    return;
+  }
+  own.deeds |= kSentMessage | kSentUntagged;
+  if (len != 0) own.deeds |= kSentOctets;
+  if (header.mo != 0) own.deeds |= kSentOffset;
+  if (header.qn >= ddp::kNumQueues) own.deeds |= kSentQueue;
+  if (rdmap::invalidates(opcode)) own.deeds |= kSentInvalidate;
+  if (opcode >= Opcode::kImmediate) own.deeds |= kSentExtension;
+  if (opcode == Opcode::kReadRequest) own.deeds |= kSentRead;
+  if (opcode == Opcode::kAtomicRequest) own.deeds |= kSentAtomic;
+}
+
+void RdmapDecoder::note_gap(Side of, std::string_view why) {
+  if (why_uncertain_.empty()) why_uncertain_ = why;
+  half(of).has_gap = true;
+  rules_.on_gap(of);
+  upper_.on_gap(of);
+}
+
 void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len,
                              Frame& frame) {
   tell_segment(header, payload.size(), len, options_, frame);
   half(from).stags.on_sent(header.stag);
+  half(from).deeds |= kSentMessage | (len != 0 ? kSentTagged : 0);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(true, header.dv, control, 0, version_, frame);
@@ -140,7 +184,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
   const bool is_write = opcode == Opcode::kWrite;
   TaggedMessages& messages = is_write ? half(from).writes : half(from).read_responses;
-  if (rules_.is_judging()) messages.judge(header, len, !is_write, frame);
+  messages.judge(header, len, !is_write, frame);
   if (is_write && messages.splits(header)) {
     upper_.on_written(from, messages.stretch().stag, messages.stretch().to, messages.stretch().len);
   }
@@ -171,6 +215,7 @@ void RdmapDecoder::tell_tagged(Side from, Opcode opcode, const TaggedMessages::S
 void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len,
                                Frame& frame) {
   tell_segment(header, payload.size(), len, options_, frame);
+  note_deeds(half(from), header, len);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
@@ -187,8 +232,12 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidQn))});
     return;
   }
+  if (!header.last) find_missing_last(header, len, frame);
   UntaggedQueue& queue = half(from).queues[header.qn];
-  if (!queue.take(header, payload, len, frame)) return;
+  const bool is_end = queue.take(header, payload, len, frame);
+  const auto num_lost = queue.resumed();
+  if (num_lost && header.qn == 0) upper_.on_resumed(from, *num_lost);
+  if (!is_end) return;
   on_message(from, header, queue, frame);
   queue.end_message();
 }
@@ -200,7 +249,9 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, cons
   frame.message = queue.octets();
   LayerWriter layer = LayerWriter::again(frame, options_, Source::kMessage);
   if (queue.is_broken()) {
-    rules_.stop("the capture lacks a part of a message");
+    if (why_uncertain_.empty()) why_uncertain_ = "the capture lacks a part of a message";
+    rules_.on_gap(from);
+    if (header.qn == 0 && !queue.is_counted()) upper_.on_resumed(from, 1);
     layer.line(FMT_COMPILE("{}, MSN {}, whose beginning is not in the capture"), opcode_str(opcode), header.msn.value);
     return;
   }
@@ -241,6 +292,7 @@ void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
     what = fmt::format("MSN {} of queue {}", untagged.msn.value, untagged.qn);
     if (Opcode{rdmap::parse_control(untagged.rsvd_ulp).opcode} == Opcode::kReadRequest) requirement = "RDMAP-7.1-04";
   }
+  frame.facts.names_unsent = true;
   frame.findings.push_back(
       {requirement,
        fmt::format("the terminated header has {}, and the other side has not sent it yet", what),
@@ -276,8 +328,9 @@ void RdmapDecoder::tell_immediate(const UntaggedQueue& queue, Frame& frame, Laye
 }
 
 // A request or response that the rules cannot count is a gap for them.
-void RdmapDecoder::tell_cut(const Frame& frame, LayerWriter& layer) {
-  rules_.stop("the capture cut a packet");
+void RdmapDecoder::tell_cut(Side from, const Frame& frame, LayerWriter& layer) {
+  if (why_uncertain_.empty()) why_uncertain_ = "the capture cut a packet";
+  rules_.on_gap(from);
   layer.line(FMT_COMPILE("{}, which the capture cut short"), frame.facts.rdma->operation);
 }
 
@@ -285,7 +338,7 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
                                      LayerWriter& layer) {
   const auto request = rdmap::parse_read_request_header(frame.message);
   if (!request) {
-    if (!is_whole) return tell_cut(frame, layer);
+    if (!is_whole) return tell_cut(from, frame, layer);
     layer.line(FMT_COMPILE("RDMA Read Request of {} bytes, not 28"), frame.facts.rdma->octets);
     const bool is_short = frame.message.size() < rdmap::kReadRequestHeaderLen;
     frame.findings.push_back(
@@ -323,7 +376,7 @@ void RdmapDecoder::tell_atomic_request(Side from, const ddp::UntaggedHeader& hea
                                        LayerWriter& layer) {
   const auto request = rdmap::parse_atomic_request_header(frame.message);
   if (!request) {
-    if (!is_whole) return tell_cut(frame, layer);
+    if (!is_whole) return tell_cut(from, frame, layer);
     layer.line(FMT_COMPILE("Atomic Request of {} bytes, not 52"), frame.facts.rdma->octets);
     frame.findings.push_back({"EXT-4.2-01", "an Atomic Request has 52 bytes", terminated(rdmap::kStreamCatastrophic)});
     return;
@@ -359,7 +412,7 @@ void RdmapDecoder::tell_atomic_response(Side from, const ddp::UntaggedHeader& he
                                         LayerWriter& layer) {
   const auto response = rdmap::parse_atomic_response_header(frame.message);
   if (!response) {
-    if (!is_whole) return tell_cut(frame, layer);
+    if (!is_whole) return tell_cut(from, frame, layer);
     layer.line(FMT_COMPILE("Atomic Response of {} bytes, not 12"), frame.facts.rdma->octets);
     frame.findings.push_back(
         {"EXT-5.2.2-06", "an Atomic Response has 12 bytes", terminated(rdmap::kStreamCatastrophic)});

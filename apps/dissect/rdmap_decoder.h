@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "apps/dissect/accusation.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
 #include "apps/dissect/sent_stags.h"
@@ -48,8 +49,11 @@ struct Transfer {
 class UpperLayer {
  public:
   virtual void on_send(const Send& send, Frame& frame) = 0;
-  // The capture misses octets of this side.
+  // The capture misses octets of this side, or may have them too late.
   virtual void on_gap(Side from) = 0;
+  // on_resumed comes behind on_gap, with the next Send. num_lost: how many messages for Receives of the other side the
+  // capture lacks; empty if this is not known.
+  virtual void on_resumed(Side from, std::optional<std::uint32_t> num_lost) = 0;
   // on_written: octets of an RDMA Write that goes on at another place. on_transfer tells of its last octets.
   virtual void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) = 0;
   // Adds to the line that tells the transfer.
@@ -75,6 +79,9 @@ class RdmapDecoder {
     std::optional<std::uint16_t> ird;  // how many RDMA Reads and Atomics at once the side takes
     bool is_responder = false;
     mpa::RtrSet rtr = {};  // the initiator's: its first message is one of these
+    // The initiator's: its IRD may be too low for the responder's ORD, or it may have no RTR that the Reply names.
+    bool may_lack_ird = false, may_lack_rtr = false;
+    bool is_enhanced = false;  // the startup frames have the words of RFC 6581
   };
   // The startup frame of this side has ended: the capture has its first FPDU.
   void on_startup_frame(Side from);
@@ -88,10 +95,16 @@ class RdmapDecoder {
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
   void on_gap(Side from);
+  // The other side has answered octets of this side that the capture does not have yet.
+  void on_overtaken(Side of);
   // The capture does not have the two directions in their order.
   void on_disorder(std::string_view why) { rules_.stop(why); }
   // Why the rules about both sides are not judged; empty: they are.
   std::string_view why_unjudged() const { return rules_.why_stopped(); }
+  // What is known of a side that a Terminate accuses.
+  Record record(Side accused) const;
+  // Why the rules that need missing octets are not judged; empty: none are missing.
+  std::string_view why_uncertain() const { return why_uncertain_; }
 
  private:
   static constexpr std::size_t kNumQueues = ddp::kNumQueuesWithAtomics;
@@ -107,9 +120,13 @@ class RdmapDecoder {
     mpa::RtrSet rtr_due = {};  // what the next message has to be
     bool was_early = false;    // an FPDU came before the startup frames of both sides
     bool is_inside_fpdu = false;
+    bool has_gap = false;     // the capture misses octets
+    std::uint16_t deeds = 0;  // Record::deeds
+    bool may_lack_ird = false, may_lack_rtr = false, is_enhanced = false;
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
+  void note_gap(Side of, std::string_view why);
   void on_damaged(Side from, const Fpdu& fpdu, Frame& frame);
   static void judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment& segment, Frame& frame);
   void on_tagged(Side from, const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
@@ -117,11 +134,12 @@ class RdmapDecoder {
   void tell_tagged(Side from, rdmap::Opcode opcode, const TaggedMessages::Stretch& stretch, Frame& frame,
                    LayerWriter& layer);
   void judge_terminated(Side from, Frame& frame) const;
+  void note_deeds(Half& own, const ddp::UntaggedHeader& header, std::size_t len);
   void on_message(Side from, const ddp::UntaggedHeader& header, const UntaggedQueue& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,
                  Frame& frame, LayerWriter& layer);
   void tell_immediate(const UntaggedQueue& queue, Frame& frame, LayerWriter& layer);
-  void tell_cut(const Frame& frame, LayerWriter& layer);
+  void tell_cut(Side from, const Frame& frame, LayerWriter& layer);
   // is_whole: the capture has all octets of the message.
   void tell_read_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame, LayerWriter& layer);
   void tell_atomic_request(Side from, const ddp::UntaggedHeader& header, bool is_whole, Frame& frame,
@@ -133,6 +151,7 @@ class RdmapDecoder {
   UpperLayer& upper_;
   std::optional<std::uint8_t> version_;  // of DDP and RDMAP
   StreamRules rules_;
+  std::string_view why_uncertain_ = {};
   std::array<Half, 2> halves_;
 };
 

@@ -265,6 +265,7 @@ struct Sends final : UpperLayer {
   std::vector<std::pair<std::size_t, std::size_t>> sends;  // the octets that are there, and those that it had
   void on_send(const Send& send, Frame&) override { sends.emplace_back(send.octets.size(), send.len); }
   void on_gap(Side) override {}
+  void on_resumed(Side, std::optional<std::uint32_t>) override {}
   void on_written(Side, std::uint32_t, std::uint64_t, std::uint64_t) override {}
   void on_transfer(const Transfer&, Frame&, LayerWriter&) override {}
 };

@@ -104,7 +104,7 @@ std::size_t RpcDecoder::max_send_of_version2(Side from) const {
 
 void RpcDecoder::judge_send(const Send& send, Frame& frame) {
   if (*protocol_ != Protocol::k1) {
-    const std::size_t most = is_judging(send.in_order) ? max_send_of_version2(send.from) : SIZE_MAX;
+    const std::size_t most = is_judging(send.in_order, send.from) ? max_send_of_version2(send.from) : SIZE_MAX;
     if (send.len <= most) return;
     return frame.find(requirement_of(RpcRule::kThreshold, *protocol_),
                       fmt::format("a Send of {} bytes, where the other side takes {}", send.len, most),
@@ -139,39 +139,67 @@ std::string_view RpcDecoder::why_unjudged_memory() const {
   return {};
 }
 
-// A missing message may have been the next part, another Call with an XID that is open, or its Reply.
+// A missing message may have been the next part, another Call with an XID that is open, or an RDMA Write.
 void RpcDecoder::on_gap(Side from) {
+  saw_gap_ = half(from).has_gap = true;
   half(from).parts.on_gap();
-  for (Half& each : halves_) each.calls.on_gap();
+  half(from).calls.on_gap();
+  half(other(from)).calls.on_gap_of_answers();
+}
+
+void RpcDecoder::on_resumed(Side from, std::optional<std::uint32_t> num_lost) {
+  half(from).has_gap = false;
+  half(from).calls.on_resumed(num_lost);
+  if (num_lost == 0u) return;
+  flow_.on_lost(from, num_lost);
+  errors_.on_lost();
+  properties_.on_lost();
+  if (from == Side::kClient) callbacks_.on_lost();
 }
 
 void RpcDecoder::on_send(const Send& send, Frame& frame) {
   const bool is_whole = send.octets.size() == send.len;
-  saw_cut_ |= !is_whole;
-  if (send.octets.empty() && !is_whole) on_gap(send.from);
+  if (send.octets.empty() && !is_whole) on_cut(send, nullptr);
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
   const auto header = header_of(send.octets, send.from);
-  if (!header && !is_whole) on_gap(send.from);
+  if (!is_whole) on_cut(send, header ? &*header : nullptr);
   if (!header) return on_unreadable(send, frame);
   const bool to_responder = is_to_responder(*header, send);
   const bool is_reverse = knows_sides_ && to_responder == (send.from == Side::kServer);
-  flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order), frame);
+  flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order, send.from), frame);
   flow_.on_credit(send.from, *header, to_responder, is_reverse, frame);
   tell_header(*header, send, frame);
   judge_send(send, frame);
-  if (is_judging(send.in_order)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
+  if (is_judging(send.in_order, send.from)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
   if (is_whole) half(send.from).parts.judge(*header, frame);
   MessageParts::Joined joined;
   const Payload payload = payload_of(*header, send, joined);
   if (is_whole && payload.has_front) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
   if (is_whole && !to_responder) judge_reply(*header, send, frame);
-  if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order)) {
+  if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order, send.from)) {
     errors_.judge_type(send.from, *header, type_word(send.octets), flow_.num_messages(send.from), frame);
   }
   if (header->error) return on_error(*header, send, to_responder, frame);
   if (!header->has_payload && !header->external) return errors_.on_other(send.from, send.octets, true);
   if (to_responder) return on_call(*header, send, payload, frame);
   on_reply(*header, send, payload, frame);
+}
+
+// The capture has the front of a Send. Where it lacks the chunk lists or the word on the direction, the Send may have
+// been a Call with any chunks.
+void RpcDecoder::on_cut(const Send& send, const TransportHeader* header) {
+  constexpr std::size_t kDirectionLen = 8;
+  const bool is_known =
+      header != nullptr && (!header->has_payload || send.octets.size() >= header->len + kDirectionLen);
+  if (is_known) {
+    saw_short_ = true;
+    properties_.on_lost();
+    if (send.from == Side::kClient) callbacks_.on_lost();
+    return;
+  }
+  saw_cut_ = true;
+  on_gap(send.from);
+  on_resumed(send.from, std::nullopt);
 }
 
 void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
@@ -182,7 +210,7 @@ void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
   XdrReader in(send.octets);
   if (std::uint32_t xid = 0; in.u32(xid)) half(send.from).calls.note_unread(xid);
   if (!protocol_) return;
-  flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order), frame);
+  flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order, send.from), frame);
   LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
   if (!is_whole) return;
   const bool to_responder = knows_sides_ && send.from == Side::kClient;
@@ -193,7 +221,7 @@ void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
 void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame) {
   if (to_responder) return;
   const Side caller = other(send.from);
-  if (is_judging(send.in_order)) {
+  if (is_judging(send.in_order, send.from)) {
     errors_.on_error(send.from, header, half(caller).calls,
                      {.protocol = *protocol_,
                       .is_settled = is_settled_,
@@ -202,6 +230,7 @@ void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool 
                       .num_uncaused = flow_.num_uncaused(caller)},
                      frame);
   }
+  if (half(caller).calls.find(header.xid) == nullptr) half(caller).calls.on_unknown_answer();
   half(caller).calls.refuse(header.xid);
 }
 
@@ -230,7 +259,8 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   frame.facts.is_rpcrdma_error = header.error.has_value();
   const bool counts_messages = *protocol_ == Protocol::k2Wg07 && header.version == 2;
   if (!counts_messages) frame.facts.credit = header.credit;
-  if (counts_messages && is_judging(send.in_order)) frame.facts.credit = flow_.num_left(send.from);
+  if (counts_messages && is_judging(send.in_order, send.from) && flow_.knows_num_left(send.from))
+    frame.facts.credit = flow_.num_left(send.from);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
   layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), header.type, Hex32(header.xid).str());
   if (counts_messages) {
@@ -248,11 +278,11 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   const CallTable& calls = half(other(send.from)).calls;
   const Call* call = calls.find(header.xid);
   const bool is_reply = header.has_payload || header.external;
-  if (is_reply && !errors_.is_idle() && is_judging(send.in_order)) {
+  if (is_reply && !errors_.is_idle() && is_judging(send.in_order, send.from)) {
     errors_.on_reply(send.from, header, calls, *protocol_, frame);
   }
   if (call == nullptr) {
-    if (is_judging(send.in_order) && is_reply) judge_unasked(calls.had(header.xid), header.xid, frame);
+    if (is_judging(send.in_order, send.from) && is_reply) judge_unasked(calls.had(header.xid), header.xid, frame);
     return;
   }
   if (!is_reply || !calls.is_certain(*call)) return;
@@ -263,7 +293,7 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Fr
   }
   judge_returned(*protocol_, call->offered, header.lists, frame);
   if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
-  if (is_judging(send.in_order)) judge_written(*protocol_, calls, *call, header, frame);
+  if (send.in_order && calls.knows_writes(*call)) judge_written(*protocol_, calls, *call, header, frame);
   if (send.invalidated) judge_invalidated(*protocol_, *call, *send.invalidated, frame);
 }
 
@@ -274,7 +304,7 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   call.transport_version = header.version;
   call.transport_type = type_word(send.octets);
   if (!errors_.is_idle()) errors_.on_call(send.from, header.xid);
-  flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order), frame);
+  flow_.on_call(send.from, calls.num_open(), is_judging(send.in_order, send.from), frame);
   if (header.inv_handle != 0 && !offers(header.lists, header.inv_handle)) {
     frame.findings.push_back(
         {requirement_of(RpcRule::kNamedHandle, *protocol_),
@@ -288,19 +318,24 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
     channel = tell_call(call, payload.octets, header, payload.at, payload.is_whole, frame);
   }
   if (call.gss != GssUse::kNone) judge_gss(*protocol_, call.gss, call.offered, frame);
-  if (is_judging(send.in_order) && send.from == Side::kClient) {
+  if (is_judging(send.in_order, send.from) && send.from == Side::kClient) {
     callbacks_.on_call({call.program, call.version, call.procedure}, channel);
-  } else if (is_judging(send.in_order)) {
+  } else if (is_judging(send.in_order, send.from)) {
     callbacks_.judge(*protocol_, header, properties_.may_take_reverse_calls(Side::kClient), frame);
   }
   call.is_sound = payload.is_whole && frame.findings.empty();
+  call.has_fault = !frame.findings.empty();
 }
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
   Half& caller = half(other(send.from));
   const Call* call = caller.calls.find(header.xid);
+  if (call == nullptr) {
+    caller.calls.on_unknown_answer();
+    errors_.on_other(send.from, send.octets, true);  // the other side may take it for a faulty Call
+  }
   const bool is_continued = header.has_payload && payload.at == RpcLayer::kInChunk;
-  if (call != nullptr && is_continued && is_judging(send.in_order) && caller.calls.is_certain(*call)) {
+  if (call != nullptr && is_continued && is_judging(send.in_order, send.from) && caller.calls.is_certain(*call)) {
     judge_continued(*call, header, payload.len, max_send_of_version2(send.from), frame);
   }
   if (header.has_payload) {
@@ -351,6 +386,9 @@ std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload,
   }
   const BackChannel channel =
       tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
+  if (is_whole && !header.lists.write_list.empty()) {
+    call.num_eligible = num_eligible_results({rpc.program, rpc.version, rpc.procedure}, in.rest(), reduced);
+  }
   if (is_whole) {
     judge_arguments(*protocol_, {rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), header.lists,
                     frame);
@@ -386,6 +424,8 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   }
   if (fact.failed) {
     layer.line(FMT_COMPILE(": {}"), rpcrdma::describe(rpc));
+    if (rest == Rest::kNone && call->gss == GssUse::kNone)
+      judge_no_results(*protocol_, brought_by(header.lists), frame);
   } else if (call->is_known && is_there && call->gss == GssUse::kNone) {
     tell_outcome(*call, in.rest(), in.position(), header, rest, layer, frame);
   }
@@ -399,8 +439,7 @@ void RpcDecoder::tell_outcome(const Call& call, ConstBytes results, std::size_t 
   const ProcedureKey key{call.program, call.version, call.procedure};
   const auto brought = brought_by(header.lists);
   fact.failed = !tell_results(key, results, at, brought, layer);
-  if (fact.failed) return;
-  fact.truncated = rest != Rest::kElsewhere && !are_results_whole(key, results, brought);
+  fact.truncated = !fact.failed && rest != Rest::kElsewhere && !are_results_whole(key, results, brought);
   if (fact.truncated) {
     layer.text(rest == Rest::kCutByCapture ? " (truncated by the capture)" : " (truncated or malformed)");
   }
@@ -427,7 +466,7 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   if (transfer.kind == Kind::kReadRequest) {
     half(transfer.from)
         .reads.add({transfer.sink_stag, transfer.sink_to}, {transfer.stag, transfer.to, frame.arrival.time},
-                   !transfer.in_order);
+                   !transfer.in_order || saw_gap_);
     half(transfer.from).has_read = true;
   }
   tell_use(*segment, owner, layer);
@@ -462,7 +501,8 @@ void RpcDecoder::tell_use(const Segment& segment, Side owner, LayerWriter& layer
 // What a Call offers may be read and written until its Reply, and no octet around it.
 void RpcDecoder::judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame) {
   if (memory.is_offered || !memory.is_certain || transfer.len == 0) return;
-  if (!is_judging(transfer.in_order) || !protocol_ || half(other(transfer.from)).calls.has_forgotten()) return;
+  if (!is_judging(transfer.in_order, transfer.from) || !protocol_ || half(other(transfer.from)).calls.has_forgotten())
+    return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
   constexpr std::string_view kEffect =
@@ -485,6 +525,10 @@ void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment&
   if (!segment.is_first || transfer.head.empty() || transfer.to != segment.offset) return;
   Call* call = half(owner).calls.find(segment.xid);
   if (call == nullptr) return;
+  if (segment.use != Segment::Use::kArgument && segment.use != Segment::Use::kResult &&
+      half(owner).calls.is_certain(*call)) {
+    judge_xid(*protocol_, segment.xid, transfer.head, frame);
+  }
   const TransportHeader header{.xid = segment.xid};
   if (segment.use == Segment::Use::kCall) {
     (void)tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);

@@ -40,12 +40,15 @@ class RpcDecoder final : public UpperLayer {
   void on_private_data(const rpcrdma::PrivateData& client, const rpcrdma::PrivateData& server);
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
+  void on_resumed(Side from, std::optional<std::uint32_t> num_lost) override;
   void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) override {
     half(other(from)).calls.note_write(stag, to, len);
   }
   void on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) override;
   // Why the rules about both sides are not judged. Empty: they are.
   std::string_view why_unjudged() const;
+  // Why the rules that need missing octets are not judged. Empty: none of a Send are missing.
+  std::string_view why_uncertain() const { return saw_short_ ? "the capture cut a packet" : std::string_view(); }
   // Why, for a time, RDMA Writes and Reads outside the memory of open Calls are passed over. Empty: they are not.
   std::string_view why_unjudged_memory() const;
 
@@ -60,6 +63,7 @@ class RpcDecoder final : public UpperLayer {
     MessageParts parts;
     std::size_t max_send = SIZE_MAX;  // octets of a Send that the other side says it can take
     bool has_read = false;            // memory of the other side
+    bool has_gap = false;             // the capture may lack Sends since the last one
   };
 
   std::optional<TransportHeader> header_of(ConstBytes message, Side from);
@@ -77,6 +81,7 @@ class RpcDecoder final : public UpperLayer {
   Payload payload_of(const TransportHeader& header, const Send& send, MessageParts::Joined& joined);
   void judge_send(const Send& send, Frame& frame);
   std::size_t max_send_of_version2(Side from) const;
+  void on_cut(const Send& send, const TransportHeader* header);
   void on_unreadable(const Send& send, Frame& frame);
   void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
   void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
@@ -95,15 +100,20 @@ class RpcDecoder final : public UpperLayer {
   void tell_use(const Segment& segment, Side owner, LayerWriter& layer);
   void judge_place(const Transfer& transfer, const CallTable::Memory& memory, Frame& frame);
   void take_chunk(const Transfer& transfer, Side owner, const Segment& segment, Frame& frame);
-  // Whether the capture has every Call and Reply until now whole. A Send that it cut may have offered any memory.
-  bool is_judging(bool in_order) const { return in_order && !saw_cut_; }
+  // Whether a message of `from` can be held against those of the other side: none of these is missing that it may
+  // answer, but for those of which on_resumed has told. A Send that the capture cut may have offered any memory.
+  bool is_judging(bool in_order, Side from) const {
+    return in_order && !saw_cut_ && !halves_[static_cast<std::size_t>(other(from))].has_gap;
+  }
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
 
   const Options& options_;
   std::optional<rpcrdma::Protocol> protocol_;
   bool knows_sides_ = false;
-  bool may_invalidate_ = true;     // false: a side says that its STags may not be invalidated from afar
-  bool is_settled_ = false;        // protocol_ stays
+  bool may_invalidate_ = true;  // false: a side says that its STags may not be invalidated from afar
+  bool is_settled_ = false;     // protocol_ stays
+  bool saw_gap_ = false;
+  bool saw_short_ = false;         // a Send of which the capture lacks octets behind its header
   bool saw_cut_ = false;           // a Send of which the capture lacks octets: it may have been a Call with any chunks
   std::uint32_t num_foreign_ = 0;  // Sends that are no RPC-over-RDMA
   FlowRules flow_;

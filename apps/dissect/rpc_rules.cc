@@ -259,6 +259,15 @@ void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes p
   }
 }
 
+void judge_xid(Protocol protocol, std::uint32_t xid, ConstBytes head, Frame& frame) {
+  XdrReader in(head);
+  std::uint32_t word = 0;
+  if (!in.u32(word) || word == xid) return;
+  frame.find(requirement_of(RpcRule::kXid, protocol),
+             fmt::format("the RPC message in a chunk has XID {:#010x}, and its header {:#010x}", word, xid),
+             "the receiver takes the XID of the header, or drops the message");
+}
+
 void judge_returned(Protocol protocol, const rpcrdma::ChunkListsView& offered, const rpcrdma::ChunkListsView& returned,
                     Frame& frame) {
   const auto is_changed = [](const rpcrdma::SegmentArray& ours, const rpcrdma::SegmentArray& theirs) {
@@ -386,6 +395,24 @@ std::optional<OtherLen> find_other_len(const rpcrdma::Binding& binding, std::uin
   return std::nullopt;
 }
 
+// Two chunks that would fit the results in each other's place.
+std::optional<std::pair<std::size_t, std::size_t>> find_exchanged(const rpcrdma::Binding& binding,
+                                                                  std::uint32_t procedure, ConstBytes results,
+                                                                  std::span<const std::uint32_t> brought) {
+  std::vector<std::optional<rpcrdma::EligibleItem>> items;
+  std::vector<std::uint32_t> lens(brought.begin(), brought.end());
+  const std::size_t num = std::min(lens.size(), kMaxChunksSearched);
+  for (std::size_t i = 0; i < num; ++i) {
+    for (std::size_t j = i + 1; j < num; ++j) {
+      if (lens[i] == lens[j] || results.size() > kMaxOctetsSearched) continue;
+      std::swap(lens[i], lens[j]);
+      if (binding.walk_results(procedure, results, lens, items) == rpcrdma::Walked::kWhole) return std::pair(i, j);
+      std::swap(lens[i], lens[j]);
+    }
+  }
+  return std::nullopt;
+}
+
 // Results that do not fit the octets of the Write chunks.
 void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint32_t procedure, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame) {
@@ -398,6 +425,11 @@ void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint
   } else if (has_inline_roundup(binding, procedure, results, brought)) {
     frame.find(requirement_of(RpcRule::kInlineRoundup, protocol),
                "the XDR padding of a result stands in the Payload stream, and the result is in a Write chunk", kFails);
+  } else if (const auto exchanged = find_exchanged(binding, procedure, results, brought)) {
+    frame.find(
+        requirement_of(RpcRule::kChunkOrder, protocol),
+        fmt::format("Write chunks {} and {} have each other's results", exchanged->first + 1, exchanged->second + 1),
+        kFails);
   } else if (const auto other = find_other_len(binding, procedure, results, brought)) {
     frame.find(requirement_of(RpcRule::kWritten, protocol),
                fmt::format("Write chunk {} comes back with {} bytes for a result of {}", other->chunk + 1,
@@ -414,6 +446,15 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
   const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
   if (binding == nullptr || binding->walk_results == nullptr) return;
   constexpr std::string_view kFails = "the requester drops the Reply: the RPC fails";
+  if (call.num_eligible) {
+    for (std::size_t i = *call.num_eligible; i < brought.size(); ++i) {
+      if (brought[i] == 0) continue;
+      return frame.find(requirement_of(RpcRule::kResult, protocol),
+                        fmt::format("Write chunk {} has {} bytes, and {} of the results may be reduced", i + 1,
+                                    brought[i], *call.num_eligible),
+                        kFails);
+    }
+  }
   std::vector<std::optional<rpcrdma::EligibleItem>> items;
   const auto walked = binding->walk_results(call.procedure, results, brought, items);
   if (walked == rpcrdma::Walked::kGarbage)
@@ -426,6 +467,24 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
                fmt::format("a result of {} bytes is inline, though Write chunk {} has room", items[i]->len, i + 1),
                kFails);
   }
+}
+
+std::optional<std::size_t> num_eligible_results(const ProcedureKey& procedure, ConstBytes args,
+                                                std::span<const std::size_t> reduced) {
+  const rpcrdma::Binding* binding = nfsulb::find_binding(procedure.program, procedure.version);
+  if (binding == nullptr || binding->bound_reply == nullptr) return std::nullopt;
+  rpcrdma::ReplyBound bound;
+  const auto walked = binding->bound_reply(procedure.procedure, args, reduced, {}, bound);
+  return walked == rpcrdma::Walked::kWhole ? std::optional(bound.items.size()) : std::nullopt;
+}
+
+void judge_no_results(Protocol protocol, std::span<const std::uint32_t> brought, Frame& frame) {
+  const auto chunk = std::ranges::find_if(brought, [](std::uint32_t len) { return len != 0; });
+  if (chunk == brought.end()) return;
+  frame.find(
+      requirement_of(RpcRule::kResult, protocol),
+      fmt::format("Write chunk {} has {} bytes, and the Reply has no results", chunk - brought.begin() + 1, *chunk),
+      "the requester takes the RPC for failed");
 }
 
 namespace {

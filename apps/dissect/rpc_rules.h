@@ -24,6 +24,9 @@ Finding header_fault(rpcrdma::Protocol protocol, ConstBytes message, bool to_res
 void judge_header(rpcrdma::Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
                   Frame& frame);
 
+// judge_xid holds the first octets of an RPC message in a chunk against the XID of its header.
+void judge_xid(rpcrdma::Protocol protocol, std::uint32_t xid, ConstBytes head, Frame& frame);
+
 // judge_returned compares the lists of a Reply with those that its Call offered (RFC 8166 section 3.4.6).
 // In version 1 an unused Reply chunk comes back, too.
 void judge_returned(rpcrdma::Protocol protocol, const rpcrdma::ChunkListsView& offered,
@@ -43,10 +46,17 @@ void judge_written_chunk(rpcrdma::Protocol protocol, const WrittenChunk& chunk, 
 void judge_arguments(rpcrdma::Protocol protocol, const ProcedureKey& procedure, ConstBytes args, std::size_t rpc_len,
                      const rpcrdma::ChunkListsView& lists, Frame& frame);
 
-// judge_results holds the Write chunks of a successful Reply against its results (RFC 8166 section 6.1). results:
-// whole, without the RPC header. brought: octets by Write chunk.
+// num_eligible_results says how many results of a Reply to this Call may be in Write chunks. Empty: not known.
+std::optional<std::size_t> num_eligible_results(const ProcedureKey& procedure, ConstBytes args,
+                                                std::span<const std::size_t> reduced);
+
+// judge_results holds the Write chunks of a Reply whose RPC succeeded against its results (RFC 8166 section 6.1).
+// results: whole, without the RPC header. brought: octets by Write chunk.
 void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
                    std::span<const std::uint32_t> brought, Frame& frame);
+
+// judge_no_results: the RPC has failed, so that no result is in a Write chunk.
+void judge_no_results(rpcrdma::Protocol protocol, std::span<const std::uint32_t> brought, Frame& frame);
 
 // judge_gss: RPCSEC_GSS forbids chunks for wrapped arguments and for its own messages (RFC 8166 section 8.2.2). lists:
 // of a Call.

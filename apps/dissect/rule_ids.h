@@ -24,6 +24,7 @@ enum class RpcRule : std::uint8_t {
   kReadChunkLen,    // a Read chunk has the length of its argument
   kArgument,        // an argument that is reduced may be
   kResult,          // so may a result
+  kChunkOrder,      // the Write chunks belong to the results in their order
   kEligibleResult,  // an eligible result is in its Write chunk
   kCredits,         // no more Calls at once than credits
   kFirstReply,      // one Call until the first Reply

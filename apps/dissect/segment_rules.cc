@@ -7,6 +7,7 @@
 #include "ddp/error.h"
 #include "ddp/segment.h"
 #include "ddp/untagged_queue.h"
+#include "rdmap/atomic.h"
 #include "rdmap/terminate.h"
 
 namespace weft::apps::dissect {
@@ -61,6 +62,33 @@ void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, st
     frame.findings.push_back(
         {"RDMAP-7.2-02", fmt::format("{} in queue {}", opcode_str(opcode), qn), terminated(rdmap::kUnexpectedOpcode)});
   }
+}
+
+namespace {
+
+// The octets of a message that has always as many; of a Terminate, those that it has at least.
+std::size_t len_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kReadRequest: return rdmap::kReadRequestHeaderLen;
+    case Opcode::kTerminate: return rdmap::kTerminateControlLen;
+    case Opcode::kImmediate:
+    case Opcode::kImmediateSe: return rdmap::kImmediateLen;
+    case Opcode::kAtomicRequest: return rdmap::kAtomicRequestHeaderLen;
+    case Opcode::kAtomicResponse: return rdmap::kAtomicResponseHeaderLen;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame& frame) {
+  const Opcode opcode{rdmap::parse_control(header.rsvd_ulp).opcode};
+  const std::size_t due = len_of(opcode);
+  if (header.last || due == 0 || header.mo >= due || header.mo + len < due) return;
+  frame.findings.push_back(
+      {"DDP-4.1-04",
+       fmt::format("{} of {} bytes without L, and no more of it can come", opcode_str(opcode), header.mo + len),
+       "the receiver waits for the rest of the message"});
 }
 
 // Rare: kept out of the functions that every segment runs through.

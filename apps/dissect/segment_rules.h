@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "apps/dissect/frame.h"
+#include "ddp/segment.h"
 #include "rdmap/header.h"
 
 namespace weft::apps::dissect {
@@ -24,6 +25,8 @@ void find_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame
 // dv: DDP's version. version: of DDP and RDMAP; empty: 0 or 1.
 void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
                         std::optional<std::uint8_t> version, Frame& frame);
+// An untagged message whose length is known ends in this segment, which does not say so.
+void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame& frame);
 // A message has more than 2^32 - 1 octets.
 void find_too_long(Frame& frame);
 // A message without octets has `num` segments.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "apps/dissect/effect.h"
@@ -18,9 +19,8 @@ void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird, bool is_
 void StreamRules::on_fpdu(Side from, Frame& frame) {
   Half& own = half(from);
   const bool is_first = !std::exchange(own.has_sent, true);
-  if (!is_judging()) return;
   const Half& peer = half(other(from));
-  if (is_first && own.is_responder && !peer.has_sent && !peer.has_begun) {
+  if (is_judging() && is_first && own.is_responder && peer.num_gaps == 0 && !peer.has_sent && !peer.has_begun) {
     frame.findings.push_back({"MPA-7.1.2-14", "the responder sends an FPDU before the initiator's first one",
                               "the initiator may not be ready for it, and end the connection"});
   }
@@ -32,7 +32,7 @@ void StreamRules::on_fpdu(Side from, Frame& frame) {
 // RFC 5040 section 5.1: a message is not interrupted by another message of its model.
 void StreamRules::on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame) {
   Half& own = half(from);
-  if (is_judging() && own.tagged_open && *own.tagged_open != opcode) {
+  if (own.tagged_open && *own.tagged_open != opcode) {
     frame.findings.push_back({"RDMAP-7.2-02", "a tagged message begins inside another tagged message",
                               terminated(rdmap::kUnexpectedOpcode)});
   }
@@ -41,18 +41,24 @@ void StreamRules::on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& f
 
 void StreamRules::on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame) {
   if (!is_judging()) return;
-  half(from).reads.push_back({request});
+  half(from).reads.push_back({.request = request, .num_gaps = half(from).num_gaps});
   count_outstanding(from, frame);
 }
 
 void StreamRules::on_atomic_request(Side from, std::uint32_t request_id, Frame& frame) {
   if (!is_judging()) return;
-  half(from).atomics.push_back(request_id);
+  half(from).atomics.push_back({request_id, half(from).num_gaps});
   count_outstanding(from, frame);
 }
 
 void StreamRules::count_outstanding(Side from, Frame& frame) {
-  const std::size_t num = half(from).reads.size() + half(from).atomics.size();
+  Half& own = half(from);
+  const std::size_t num = own.reads.size() + own.atomics.size();
+  if (!own.knows_reads() || !own.knows_atomics()) {
+    if (own.reads.size() > kMaxOutstanding) own.reads.pop_front();
+    if (own.atomics.size() > kMaxOutstanding) own.atomics.pop_front();
+    return;
+  }
   if (num > kMaxOutstanding) stop("more RDMA Reads and Atomics are under way than are remembered");
   const auto ird = half(other(from)).ird;
   if (!ird || num <= *ird) return;
@@ -60,10 +66,32 @@ void StreamRules::count_outstanding(Side from, Frame& frame) {
                             terminated(rdmap::to_terminate(ddp::Error::kNoBuffer))});
 }
 
+void StreamRules::on_gap(Side of) {
+  half(of).tagged_open.reset();
+  for (Half& each : halves_) ++each.num_gaps;
+}
+
+// Where Requests or Responses may be missing: the one Request to which a Response can belong. Those before it have had
+// theirs.
+StreamRules::Read* StreamRules::find_read(Half& asker, const ddp::TaggedHeader& header, std::uint64_t len) {
+  const auto fits = [&](const Read& read) {
+    const std::uint64_t at = header.to - read.request.sink_to;
+    return header.stag == read.request.sink_stag && at <= read.request.size && len <= read.request.size - at;
+  };
+  if (std::ranges::count_if(asker.reads, fits) != 1) return nullptr;
+  while (!fits(asker.reads.front())) asker.reads.pop_front();
+  Read& read = asker.reads.front();
+  asker.num_gaps_of_reads = read.num_gaps;
+  if (!asker.knows_reads()) read.is_wrong = read.is_scattered = true;  // segments before this one may be missing
+  return &read;
+}
+
 // Read Responses come in the order of their requests, and each has what its request asked for.
 void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame) {
   if (!is_judging()) return;
-  Queue<Read>& reads = half(other(from)).reads;
+  Half& asker = half(other(from));
+  Queue<Read>& reads = asker.reads;
+  if (!asker.knows_reads() && find_read(asker, header, len) == nullptr) return;
   if (reads.empty()) {
     frame.findings.push_back({"RDMAP-5.2.2-05", "an RDMA Read Response without an RDMA Read Request",
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidStag))});
@@ -72,7 +100,8 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
   Read& read = reads.front();
   const std::uint64_t at = header.to - read.request.sink_to;
   const bool has_right_place =
-      read.request.size == 0 || (header.stag == read.request.sink_stag && at <= read.request.size);
+      read.request.size == 0 || (header.stag == read.request.sink_stag && at <= read.request.size &&
+                                 (at == read.received || len <= read.request.size - at));
   const bool is_in_order = read.request.size == 0 || at == read.received;
   read.received += len;
   const bool has_right_len = header.last ? read.received == read.request.size : read.received <= read.request.size;
@@ -93,16 +122,23 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
 
 void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame& frame) {
   if (!is_judging()) return;
-  Queue<std::uint32_t>& atomics = half(other(from)).atomics;
+  Half& asker = half(other(from));
+  Queue<Atomic>& atomics = asker.atomics;
+  if (!asker.knows_atomics()) {
+    const auto has_id = [request_id](const Atomic& one) { return one.id == request_id; };
+    if (std::ranges::count_if(atomics, has_id) != 1) return;
+    while (!has_id(atomics.front())) atomics.pop_front();
+    asker.num_gaps_of_atomics = atomics.front().num_gaps;
+  }
   if (atomics.empty()) {
     frame.findings.push_back({"DDP-7.1-02", "an Atomic Response without an Atomic Request",
                               terminated(rdmap::to_terminate(ddp::Error::kNoBuffer))});
     return;
   }
-  if (atomics.front() != request_id) {
-    frame.findings.push_back({"EXT-5.2.1-05",
-                              fmt::format("Request Identifier {:#x}, where {:#x} is due", request_id, atomics.front()),
-                              terminated(rdmap::kStreamCatastrophic)});
+  if (atomics.front().id != request_id) {
+    frame.findings.push_back(
+        {"EXT-5.2.1-05", fmt::format("Request Identifier {:#x}, where {:#x} is due", request_id, atomics.front().id),
+         terminated(rdmap::kStreamCatastrophic)});
   }
   atomics.pop_front();
 }

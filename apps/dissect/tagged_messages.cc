@@ -12,9 +12,11 @@ namespace weft::apps::dissect {
 void TaggedMessages::on_gap() {
   stretch_.num_segments = 0;
   extent_ = {};
+  is_broken_ = true;
 }
 
 void TaggedMessages::judge(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame) {
+  if (is_broken_) return;
   if (stretch_.num_segments != 0 && stretch_.stag != header.stag.value) {
     frame.findings.push_back(
         {"DDP-4.2-08",

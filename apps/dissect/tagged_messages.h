@@ -37,7 +37,10 @@ class TaggedMessages {
   void keep(const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Timestamp now);
   const Stretch& stretch() const { return stretch_; }
   // The last segment of the message has been told.
-  void end_message() { stretch_.num_segments = 0; }
+  void end_message() {
+    stretch_.num_segments = 0;
+    is_broken_ = false;
+  }
 
  private:
   // Extent: the octets of the message by their TOs, up to the segment with L. The runs are empty as long as each
@@ -59,6 +62,7 @@ class TaggedMessages {
 
   Stretch stretch_;
   Extent extent_;
+  bool is_broken_ = false;  // the capture may lack a segment of the message under way
 };
 
 }  // namespace weft::apps::dissect

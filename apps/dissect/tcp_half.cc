@@ -100,6 +100,21 @@ void TcpHalf::pass_hole(Sink& sink) {
   drain(sink);
 }
 
+void TcpHalf::give_up(std::uint32_t end, const Arrival& arrival, Sink& sink) {
+  while (lacks_octets_before(end)) {
+    const auto hole = static_cast<std::uint64_t>(seq_distance(next_, end));
+    if (!early_.empty() && early_.begin()->first - position_ <= hole) {
+      pass_hole(sink);
+      continue;
+    }
+    has_gap_ = true;
+    counters_.lost += hole;
+    position_ += hole;
+    next_ = end;
+    sink.on_missing(hole, arrival);
+  }
+}
+
 void TcpHalf::drain(Sink& sink) {
   while (!early_.empty() && early_.begin()->first <= position_) {
     const auto node = early_.extract(early_.begin());

@@ -62,6 +62,8 @@ class TcpHalf {
   }
   // The capture ends: the held segments go to the sink, with the holes before it.
   void finish(Sink& sink);
+  // The octets before `end` do not come any more: the capture missed those that it does not have.
+  void give_up(std::uint32_t end, const Arrival& arrival, Sink& sink);
 
   // The other direction acknowledged the SYN: the first octet is `first`. False: the octets have begun already.
   bool begin(std::uint32_t first);
@@ -73,6 +75,8 @@ class TcpHalf {
   bool is_complete(std::uint32_t end) const { return !has_gap_ && next_ == end; }
   // Whether a segment came too early.
   bool is_disordered() const { return disordered_; }
+  // Whether sequence number `end` is behind octets that did not go to the sink. False as long as no octet came.
+  bool lacks_octets_before(std::uint32_t end) const { return counters_.octets != 0 && seq_distance(next_, end) > 0; }
   // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
   bool is_waiting(std::uint32_t end) const;
   // Whether the last segment of the other direction acknowledged none of the octets.

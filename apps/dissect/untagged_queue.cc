@@ -13,12 +13,38 @@
 namespace weft::apps::dissect {
 
 void UntaggedQueue::on_gap() {
+  if (!std::exchange(is_resuming_, true)) {
+    due_ = next_msn_;
+    was_inside_ = num_segments_ != 0;
+  }
   broken_ = true;
   next_msn_.reset();
 }
 
+// The MSN says how many messages the capture lacks. One of which it lacks a segment is one of them; returns whether
+// that one is under way.
+bool UntaggedQueue::resume(const ddp::UntaggedHeader& header, Frame& frame) {
+  is_resuming_ = false;
+  resumed_.emplace(std::nullopt);
+  const bool was_inside = std::exchange(was_inside_, false);
+  if (!due_) return false;
+  const std::uint32_t num = header.msn.value - *due_;
+  if (static_cast<std::int32_t>(num) < 0) {
+    if (next_msn_) return false;  // keep_order finds it
+    frame.findings.push_back(
+        {"DDP-7.1-09", fmt::format("MSN {} in queue {}, where {} was due before", header.msn.value, header.qn, *due_),
+         terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
+    return false;
+  }
+  const bool is_part = !next_msn_ && (header.mo != 0 || (was_inside && num == 0));
+  resumed_.emplace(num + (is_part ? 1 : 0));
+  return is_part;
+}
+
 bool UntaggedQueue::take(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame) {
+  const bool is_part = is_resuming_ && resume(header, frame);
   keep_order(header, frame);
+  counted_ |= is_part;
   if (num_segments_ != 0 && !broken_) judge_same(header, frame);
   opcode_ = rdmap::parse_control(header.rsvd_ulp).opcode;
   rsvd_ulp_8_39_ = header.rsvd_ulp_8_39;
@@ -41,7 +67,7 @@ void UntaggedQueue::begin() {
   octets_ = {};
   whole_ = {};
   len_ = end_ = num_segments_ = 0;
-  broken_ = is_cut_ = scattered_ = false;
+  broken_ = counted_ = is_cut_ = scattered_ = false;
   runs_ = {};
 }
 
@@ -54,6 +80,7 @@ void UntaggedQueue::keep_order(const ddp::UntaggedHeader& header, Frame& frame) 
     frame.findings.push_back({"DDP-7.1-09",
                               fmt::format("MSN {} in queue {}, where {} is due", msn, header.qn, *next_msn_),
                               terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
+    if (odd_msns_.size() < kMaxOddMsns) odd_msns_.push_back(msn);
   }
   if (num_segments_ == 0 || !is_due) {
     begin();
@@ -132,7 +159,8 @@ void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame)
 }
 
 bool UntaggedQueue::may_have_sent(ddp::Msn msn) const {
-  if (!next_msn_) return true;
+  if (is_resuming_ || !next_msn_ || odd_msns_.size() == kMaxOddMsns) return true;
+  if (std::ranges::find(odd_msns_, msn.value) != odd_msns_.end()) return true;
   const auto ahead = static_cast<std::int32_t>(msn.value - *next_msn_);
   return ahead < 0 || (ahead == 0 && num_segments_ != 0);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "apps/dissect/frame.h"
@@ -17,6 +18,7 @@ namespace weft::apps::dissect {
 class UntaggedQueue {
  public:
   static constexpr std::size_t kMaxMessage = 1 << 20;
+  static constexpr std::size_t kMaxOddMsns = 64;   // of each queue; beyond them, any MSN may have come
   static constexpr std::size_t kMaxHoles = 65536;  // octets of a message before segments that came early
 
   // held outlives the queue.
@@ -29,6 +31,14 @@ class UntaggedQueue {
   void on_start() { next_msn_ = ddp::Msn().value; }
   // The capture misses segments.
   void on_gap();
+  // The capture may miss segments, or they come later: the other side has answered some that it does not have yet.
+  void on_overtaken() {
+    is_resuming_ = true;
+    due_ = next_msn_;
+  }
+  // resumed returns, once behind on_gap or on_overtaken, how many messages the capture lacks before the last segment.
+  // nullopt inside: it is not known.
+  std::optional<std::optional<std::uint32_t>> resumed() { return std::exchange(resumed_, std::nullopt); }
   // take adds a segment. len: octets of its payload, of which the capture may lack some. Returns whether it is the last
   // one of a message, which stays until end_message().
   bool take(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame);
@@ -41,11 +51,13 @@ class UntaggedQueue {
   std::size_t num_segments() const { return num_segments_; }
   bool is_whole() const { return whole_.size() == len_; }  // every octet is there
   bool is_broken() const { return broken_; }               // a segment is missing
+  bool is_counted() const { return counted_; }             // broken, and one of those that resumed() told
   // Whether the side has sent a segment with this MSN. Unknown counts as sent.
   bool may_have_sent(ddp::Msn msn) const;
 
  private:
   void begin();
+  bool resume(const ddp::UntaggedHeader& header, Frame& frame);
   void keep_order(const ddp::UntaggedHeader& header, Frame& frame);
   void judge_same(const ddp::UntaggedHeader& header, Frame& frame) const;
   void keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len);
@@ -60,12 +72,19 @@ class UntaggedQueue {
   std::size_t end_ = 0;  // the MO behind the segment with the highest
   std::size_t num_segments_ = 0;
   bool broken_ = false;
+  bool counted_ = false;
   bool is_cut_ = false;     // the capture has a segment in part
   bool scattered_ = false;  // a segment does not follow the one before it
   Runs runs_;               // scattered_: what came, by MO
   std::uint8_t opcode_ = 0;
   std::uint32_t rsvd_ulp_8_39_ = 0;
   std::optional<std::uint32_t> next_msn_;
+  std::vector<std::uint32_t> odd_msns_;  // the last kMaxOddMsns that came and were not due
+  // Behind a gap, up to the next segment:
+  bool is_resuming_ = false;
+  bool was_inside_ = false;           // a message was under way
+  std::optional<std::uint32_t> due_;  // next_msn_
+  std::optional<std::optional<std::uint32_t>> resumed_;
 };
 
 }  // namespace weft::apps::dissect

@@ -1,0 +1,469 @@
+// The accusations of Terminates, weighed against the octets: each code is confirmed, refuted, and not to be seen.
+#include "apps/dissect/accusation.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "apps/dissect/testing/rpc.h"
+#include "ddp/untagged_queue.h"
+
+namespace weft::apps::dissect {
+namespace {
+
+using rdmap::Layer;
+using rdmap::Opcode;
+using rdmap::Terminate;
+using testing::Octets;
+using testing::pattern;
+using testing::startup;
+using testing::Talk;
+using testing::Wire;
+
+constexpr std::uint32_t kStag = 0x77, kOther = 0x88;
+
+Octets read_request(std::uint32_t msn, std::uint32_t stag, std::uint64_t to, std::uint32_t size,
+                    std::uint32_t sink = 0x99) {
+  const auto header = rdmap::emit_read_request_header(
+      {.sink_stag = {sink}, .sink_to = 0, .size = size, .src_stag = {stag}, .src_to = to});
+  return testing::untagged(Opcode::kReadRequest, msn, {header.begin(), header.end()});
+}
+
+Octets atomic_request(std::uint32_t msn, std::uint8_t to) {
+  Octets body(52);
+  body[19] = to;
+  return testing::untagged(Opcode::kAtomicRequest, msn, body);
+}
+
+Octets invalidate(std::uint32_t msn, const Octets& payload, std::uint32_t stag) {
+  Octets ulpdu = testing::untagged(Opcode::kSendInvalidate, msn, payload);
+  for (std::size_t i = 0; i < 4; ++i) ulpdu[2 + i] = static_cast<std::uint8_t>(stag >> (24 - 8 * i));
+  return ulpdu;
+}
+
+Octets with(Octets octets, std::size_t at, std::uint8_t value) {
+  octets[at] = value;
+  return octets;
+}
+
+rpcrdma::ChunkListsView offer(std::uint32_t stag, std::uint32_t len) {
+  rpcrdma::ChunkListsView lists;
+  lists.write_list = {{{.handle = stag, .length = len}}};
+  return lists;
+}
+
+// Court: a connection, the side that is accused, and the message that the Terminate names.
+struct Court {
+  Talk talk;
+  Wire::End accused = Wire::kClient;
+  Octets named;
+  std::uint32_t msn = 0;
+
+  void open() { talk.wire.open(); }
+  // Startup frames of RFC 6581.
+  void open_enhanced(mpa::EnhancedWords asked, mpa::EnhancedWords told) {
+    talk.wire.syn(Wire::kClient);
+    talk.wire.syn(Wire::kServer);
+    for (const bool is_reply : {false, true}) {
+      Octets words;
+      mpa::emit_enhanced_words(is_reply ? told : asked, words);
+      Octets frame;
+      mpa::emit_startup_frame({.kind = is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest,
+                               .c = true,
+                               .s = true,
+                               .rev = 2,
+                               .private_data = words},
+                              frame);
+      talk.wire.send(is_reply ? Wire::kServer : Wire::kClient, frame);
+    }
+  }
+  void say(const Octets& ulpdu) {
+    named = ulpdu;
+    talk.wire.send(accused, talk.wire.fpdu(accused, ulpdu), 60000);
+  }
+  void send(std::size_t len = 8) { say(testing::untagged(Opcode::kSend, ++msn, pattern(len))); }
+  void write(std::uint32_t stag = kStag, std::uint64_t to = 0, std::size_t len = 8) {
+    say(testing::tagged(Opcode::kWrite, stag, to, pattern(len)));
+  }
+  // The capture misses a packet of the accused.
+  void lose() {
+    talk.wire.lose(accused, talk.wire.fpdu(accused, testing::untagged(Opcode::kSend, ++msn, pattern(40))));
+    send();
+  }
+  // A Call of NFS offers memory to the server, which is accused of what follows.
+  void accuse_server() {
+    talk.call(1);
+    talk.reply(1);
+    talk.call(2, 6, offer(kStag, 1000), testing::read_args());
+    accused = Wire::kServer;
+    msn = 1;
+  }
+  std::optional<Verdict> verdict(const Terminate& what, bool has_header) {
+    rdmap::TerminateMessage message{.what = what};
+    if (has_header) {
+      const std::size_t len = (named[0] & 0x80) != 0 ? ddp::kTaggedHeaderLen : ddp::kUntaggedHeaderLen;
+      message.segment_len = static_cast<std::uint16_t>(named.size());
+      std::copy_n(named.begin(), len, message.ddp_header.begin());
+      message.ddp_header_len = len;
+      const bool is_read = rdmap::parse_control(named[1]).opcode == 1 && named.size() >= len + 28;
+      message.has_rdma_header = is_read && what.layer == Layer::kRdma && what.etype == 1;
+      if (message.has_rdma_header) std::copy_n(named.begin() + len, 28, message.rdma_header.begin());
+    }
+    Octets body(rdmap::kTerminateMaxLen);
+    body.resize(rdmap::emit_terminate(message, body));
+    const auto accuser = accused == Wire::kClient ? Wire::kServer : Wire::kClient;
+    talk.told.findings.clear();
+    talk.told.facts.clear();
+    talk.wire.send(accuser, talk.wire.fpdu(accuser, testing::untagged(Opcode::kTerminate, 1, body)));
+    talk.dissector.finish();
+    for (const Facts& facts : talk.told.facts) {
+      if (facts.is_terminate) return facts.verdict;
+    }
+    return std::nullopt;
+  }
+};
+
+using Play = std::function<void(Court&)>;
+
+// Case: conversations that end before the Terminate. Null: there is none with this verdict.
+struct Case {
+  Layer layer;
+  std::uint8_t etype, code;
+  Play confirmed, refuted, unseen;
+  bool has_header = true;
+};
+
+void send_one(Court& court) {
+  court.open();
+  court.send();
+}
+void write_one(Court& court) {
+  court.open();
+  court.write();
+}
+void nothing(Court& court) {
+  court.open();
+  court.named = testing::untagged(Opcode::kSend, 1, pattern(8));
+}
+void read_one(Court& court) {
+  court.open();
+  court.say(read_request(1, kStag, 0, 100));
+}
+void read_of_nothing(Court& court) {
+  court.open();
+  court.say(read_request(1, kStag, 0, 0));
+}
+void invalidate_one(Court& court) {
+  court.open();
+  court.say(invalidate(1, pattern(8), kStag));
+}
+void behind_a_gap(Court& court) {
+  court.open();
+  court.lose();
+}
+// The memory is not the client's to give away, or is not offered.
+void read_what_is_not_offered(Court& court) {
+  court.open();
+  court.accuse_server();
+  court.say(read_request(1, kOther, 0, 100));
+}
+void read_beyond(Court& court) {
+  court.open();
+  court.accuse_server();
+  court.say(read_request(1, kStag, 0, 1001));
+}
+void write_what_is_not_offered(Court& court) {
+  court.open();
+  court.accuse_server();
+  court.write(kOther);
+}
+void write_beyond(Court& court) {
+  court.open();
+  court.accuse_server();
+  court.write(kStag, 0, 1001);
+}
+void invalidate_what_is_not_offered(Court& court) {
+  court.open();
+  court.accuse_server();
+  rpcrdma::v1::Header header;
+  header.xid = 2;
+  header.credit = Talk::kCredits;
+  header.lists = offer(kStag, 0);
+  court.say(invalidate(++court.msn, testing::message(header, testing::rpc_reply(2, {})), kOther));
+}
+Play say(Octets ulpdu) {
+  return [ulpdu = std::move(ulpdu)](Court& court) {
+    court.open();
+    court.say(ulpdu);
+  };
+}
+void too_many_calls(Court& court) {
+  court.open();
+  court.talk.call(1);
+  court.talk.reply(1, {}, 1);
+  court.talk.call(2);
+  rpcrdma::v1::Header header;
+  header.xid = 3;
+  header.credit = 1;
+  court.say(testing::untagged(Opcode::kSend, 3, testing::message(header, testing::rpc_call(3, 0, {}))));
+}
+void bad_crc(Court& court) {
+  court.open();
+  Octets fpdu = court.talk.wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, 1, pattern(40)));
+  fpdu[30] ^= 4;
+  court.talk.wire.send(Wire::kClient, fpdu);
+}
+void no_length(Court& court) {
+  court.open();
+  court.talk.wire.send(Wire::kClient, Octets(24));
+}
+void offset(Court& court) {
+  court.open();
+  court.say(testing::untagged(Opcode::kSend, 1, pattern(8), 0, false));
+  court.say(testing::untagged(Opcode::kSend, 1, pattern(8), 40, true));
+}
+void offset_that_follows(Court& court) {
+  court.open();
+  court.say(testing::untagged(Opcode::kSend, 1, pattern(8), 0, false));
+  court.say(testing::untagged(Opcode::kSend, 1, pattern(8), 8, true));
+}
+void bad_startup(Court& court) {
+  court.talk.wire.syn(Wire::kClient);
+  court.talk.wire.syn(Wire::kServer);
+  Octets request = startup(mpa::FrameKind::kRequest);
+  request[16] |= 0x0f;  // Res
+  request[17] = 9;      // Rev
+  court.talk.wire.send(Wire::kClient, request);
+  court.talk.wire.send(Wire::kServer, startup(mpa::FrameKind::kReply));
+}
+// The Reply is not in the capture.
+void no_reply(Court& court) {
+  court.talk.wire.syn(Wire::kClient);
+  court.talk.wire.syn(Wire::kServer);
+  court.talk.wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest));
+  court.talk.wire.lose(Wire::kServer, startup(mpa::FrameKind::kReply));
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    court.talk.wire.send(Wire::kServer,
+                         court.talk.wire.fpdu(Wire::kServer, testing::untagged(Opcode::kSend, i + 1, pattern(60))));
+  }
+}
+// The initiator, which is the client, gives up at once.
+Play set_up(mpa::EnhancedWords asked, mpa::EnhancedWords told) {
+  return [asked, told](Court& court) {
+    court.open_enhanced(asked, told);
+    court.accused = Wire::kServer;
+  };
+}
+
+constexpr mpa::EnhancedWords kIrd4Ord4{.ird = 4, .ord = 4};
+constexpr mpa::EnhancedWords kWrite{.a = true, .c = true, .ird = 4, .ord = 4};
+constexpr mpa::EnhancedWords kRead{.a = true, .d = true, .ird = 4, .ord = 4};
+
+std::vector<Case> cases() {
+  const Octets request = testing::untagged(Opcode::kSend, 1, pattern(8));
+  const Octets written = testing::tagged(Opcode::kWrite, kStag, 0, pattern(8));
+  const Octets wrapping = testing::tagged(Opcode::kWrite, kStag, UINT64_MAX - 3, pattern(8));
+  const Octets queue9 = with(request, 9, 9);
+  return {
+      {Layer::kRdma, 1, 0x00, read_what_is_not_offered, send_one, read_one},
+      {Layer::kRdma, 1, 0x01, read_beyond, read_of_nothing, read_one},
+      {Layer::kRdma, 1, 0x02, read_what_is_not_offered, write_one, read_one},
+      {Layer::kRdma, 1, 0x03, read_what_is_not_offered, send_one, read_one},
+      {Layer::kRdma, 1, 0x04, say(read_request(1, kStag, UINT64_MAX - 3, 8)), read_one,
+       [](Court& court) {
+         court.open();
+         court.lose();
+         court.named = read_request(1, kStag, UINT64_MAX - 3, 8);
+       }},
+      {Layer::kRdma, 1, 0x09, invalidate_what_is_not_offered, send_one, invalidate_one},
+      {Layer::kRdma, 1, 0xff, invalidate_what_is_not_offered, send_one, read_one},
+      {Layer::kRdma, 2, 0x05, say(with(request, 1, 0x83)), send_one, behind_a_gap, false},
+      {Layer::kRdma, 2, 0x06, say(with(request, 1, 0x4d)), send_one,
+       [](Court& court) {
+         court.open();
+         court.say(testing::untagged(Opcode::kImmediate, 1, pattern(8)));
+       }},
+      {Layer::kRdma, 2, 0x07, say(atomic_request(1, 3)), nothing, send_one, false},
+      {Layer::kRdma, 2, 0x09, invalidate_what_is_not_offered, send_one, invalidate_one},
+      {Layer::kRdma, 2, 0xff, too_many_calls, nothing, send_one},
+      {Layer::kDdp, 1, 0x00, write_what_is_not_offered, send_one, write_one},
+      {Layer::kDdp, 1, 0x01, write_beyond,
+       [](Court& court) {
+         court.open();
+         court.write(kStag, 0, 0);
+       },
+       write_one},
+      {Layer::kDdp, 1, 0x02, write_what_is_not_offered, send_one, write_one},
+      {Layer::kDdp, 1, 0x03, say(wrapping), write_one,
+       [wrapping](Court& court) {
+         court.open();
+         court.lose();
+         court.named = wrapping;
+       }},
+      {Layer::kDdp, 1, 0x04, say(with(written, 0, 0xc2)), write_one,
+       [written](Court& court) {
+         court.open();
+         court.lose();
+         court.named = with(written, 0, 0xc2);
+       }},
+      {Layer::kDdp, 2, 0x01, say(queue9), send_one,
+       [queue9](Court& court) {
+         court.open();
+         court.lose();
+         court.named = queue9;
+       }},
+      {Layer::kDdp, 2, 0x02, too_many_calls, write_one, send_one},
+      {Layer::kDdp, 2, 0x03, say(with(request, 13, 5)), send_one, behind_a_gap},
+      {Layer::kDdp, 2, 0x04, offset, send_one, offset_that_follows},
+      {Layer::kDdp, 2, 0x05, say(testing::untagged(Opcode::kReadRequest, 1, pattern(40))),
+       [](Court& court) {
+         court.open();
+         court.send(0);
+       },
+       send_one},
+      {Layer::kDdp, 2, 0x06, say(with(request, 0, 0x42)), send_one,
+       [request](Court& court) {
+         court.open();
+         court.lose();
+         court.named = with(request, 0, 0x42);
+       }},
+      {Layer::kDdp, 3, 0x00, nullptr, send_one, nullptr, false},
+      {Layer::kLlp, 0, 0x02, bad_crc, send_one, behind_a_gap, false},
+      {Layer::kLlp, 0, 0x03, no_length, send_one, behind_a_gap, false},
+      {Layer::kLlp, 0, 0x04, bad_startup, send_one, no_reply, false},
+      {Layer::kLlp, 0, 0x06, set_up(kIrd4Ord4, {.ird = 4, .ord = 5}), set_up(kIrd4Ord4, kIrd4Ord4), nullptr, false},
+      {Layer::kLlp, 0, 0x07, set_up(kWrite, kRead), set_up(kWrite, kWrite), nullptr, false},
+  };
+}
+
+std::string name(const Terminate& what) {
+  return fmt::format("{}/{}/{:02x}", static_cast<int>(what.layer), what.etype, what.code);
+}
+
+TEST(Accusation, EveryCodeIsConfirmedRefutedAndUnseen) {
+  const auto check = [](const Case& one, const Play& play, Verdict due) {
+    if (!play) return;
+    Court court;
+    play(court);
+    const Terminate what{one.layer, one.etype, one.code};
+    const auto verdict = court.verdict(what, one.has_header);
+    EXPECT_TRUE(verdict == due) << name(what) << " is " << (verdict ? verdict_str(*verdict) : "not weighed") << ", and "
+                                << verdict_str(due)
+                                << " is due; findings: " << ::testing::PrintToString(court.talk.told.findings)
+                                << ::testing::PrintToString(court.talk.told.whats);
+  };
+  for (const Case& one : cases()) {
+    check(one, one.confirmed, Verdict::kConfirmed);
+    check(one, one.refuted, Verdict::kRefuted);
+    check(one, one.unseen, Verdict::kUnseen);
+  }
+}
+
+// A refuted accusation is the accuser's violation, and the accused side has none.
+TEST(Accusation, TheAccuserIsAtFaultIfTheOctetsRefuteIt) {
+  struct Blamed final : Listener {
+    std::vector<std::string> by;
+    void on_connection(const Connection&) override {}
+    void on_frame(const Frame& frame) override {
+      for (const Finding& finding : frame.findings) by.emplace_back(side_str(culprit(frame, finding)));
+    }
+    void on_connection_end(std::uint32_t, const TcpCounters&) override {}
+  };
+  for (const Case& one : cases()) {
+    if (!one.refuted) continue;
+    Blamed blamed;
+    Dissector dissector({}, blamed);
+    Court court;
+    court.talk.wire.on_segment = [&](const TcpSegment& segment) { dissector.on_segment(segment); };
+    one.refuted(court);
+    blamed.by.clear();
+    court.named.resize(std::max<std::size_t>(court.named.size(), 18));
+    const std::string accuser = court.accused == Wire::kClient ? "server" : "client";
+    (void)court.verdict({one.layer, one.etype, one.code}, one.has_header);
+    dissector.finish();
+    EXPECT_THAT(blamed.by, ::testing::Not(::testing::IsEmpty())) << name({one.layer, one.etype, one.code});
+    EXPECT_THAT(blamed.by, ::testing::Each(accuser)) << name({one.layer, one.etype, one.code});
+  }
+}
+
+TEST(Accusation, FailuresOfTheSenderAccuseNobody) {
+  for (const Trial& trial : trials()) {
+    if (trial.proof != Trial::Proof::kOwn || !trial.without.empty()) continue;
+    Court court;
+    send_one(court);
+    const Terminate what{trial.layer, trial.etype, static_cast<std::uint8_t>(std::max(trial.code, 0))};
+    EXPECT_FALSE(court.verdict(what, false)) << name(what);
+    EXPECT_THAT(court.talk.told.findings, ::testing::IsEmpty()) << name(what);
+  }
+}
+
+std::set<std::string> names_of(std::span<const rdmap::TerminateRow> rows) {
+  std::set<std::string> names;
+  for (const auto& row : rows) names.insert(name({row.layer, row.etype, row.any_code ? std::uint8_t{0} : row.code}));
+  return names;
+}
+
+TEST(Accusation, EveryCodeHasATrialAndACase) {
+  std::set<std::string> tried, played;
+  for (const Trial& one : trials()) {
+    const Terminate what{one.layer, one.etype, static_cast<std::uint8_t>(std::max(one.code, 0))};
+    tried.insert(name(what));
+    if (one.proof == Trial::Proof::kOwn && (one.without.empty() || one.code == 5)) played.insert(name(what));
+  }
+  for (const Case& one : cases()) played.insert(name({one.layer, one.etype, one.code}));
+  EXPECT_EQ(tried, names_of(rdmap::terminate_rows()));
+  EXPECT_EQ(played, tried);
+  std::ifstream in("tests/conformance/tables/terminate-codes.tsv");
+  std::set<std::string> in_table;
+  std::string line;
+  for (std::getline(in, line); std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string layer, etype, code;
+    words >> layer >> etype >> code;
+    const auto number = [](const std::string& text) {
+      return text == "any" ? 0 : static_cast<int>(std::stoul(text, nullptr, 16));
+    };
+    in_table.insert(name({static_cast<Layer>(number(layer)), static_cast<std::uint8_t>(number(etype)),
+                          static_cast<std::uint8_t>(number(code))}));
+  }
+  EXPECT_EQ(in_table, tried);
+}
+
+// ---- words that siw writes in another order, and what may be unknown to a receiver
+
+TEST(Accusation, TheOtherReadingOfSiwCounts) {
+  // 0/2/06 as siw writes it reads as 2/0/06: the sender is the responder, which has no IRD to lack.
+  Court court;
+  court.open();
+  court.say(testing::untagged(Opcode::kImmediate, 1, pattern(8)));
+  EXPECT_NE(court.verdict({Layer::kRdma, 2, 0x06}, false), Verdict::kRefuted);
+}
+
+// MSN 2 comes before MSN 1, and a right Terminate names MSN 2.
+TEST(Accusation, AMessageThatCameOutOfOrderHasCome) {
+  Court court;
+  court.open();
+  court.say(testing::untagged(Opcode::kSend, 2, pattern(8)));
+  const Octets second = court.named;
+  court.say(testing::untagged(Opcode::kSend, 1, pattern(8)));
+  court.named = second;
+  EXPECT_EQ(court.verdict({Layer::kDdp, 2, 0x03}, true), Verdict::kConfirmed);
+  EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-03")));
+}
+
+// A fault for which no receiver ends a connection confirms nothing.
+TEST(Accusation, ASmallFaultConfirmsNoOther) {
+  Court court;
+  court.open();
+  court.say(with(testing::untagged(Opcode::kSend, 1, pattern(8)), 0, 0x45));  // Rsvd of DDP
+  EXPECT_EQ(court.verdict({Layer::kRdma, 2, 0x05}, true), Verdict::kRefuted);
+}
+
+}  // namespace
+}  // namespace weft::apps::dissect
