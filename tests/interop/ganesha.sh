@@ -1,6 +1,6 @@
-# Sourced by the cases with NFS-Ganesha on the host, behind lib.sh's place: it begins the case anew in network and mount
-# namespaces of its own, where ports 111, 2049 and 20048 are free, and /run and /var/lib/nfs are empty. Ganesha's VFS
-# opens files by handle (open_by_handle_at), which takes root.
+# Sourced by the cases with NFS-Ganesha on the host, behind lib.sh's place: it begins the case anew in a mount namespace of
+# its own, where /run and /var/lib/nfs are empty. Ports 111, 2049 and 20048 are free in the network namespace of run-cases,
+# which the guest is in, too. Ganesha's VFS opens files by handle (open_by_handle_at), which takes root.
 cannot_run() {
   echo "$1" >&2
   exit 77
@@ -9,9 +9,10 @@ if [ "${WEFT_GANESHA_SPACE:-}" != "$PPID.$$" ]; then
   # CAP_DAC_READ_SEARCH, which containers may lack even for root.
   (($(sed -n 's/^CapEff:\t/0x/p' /proc/self/status) >> 2 & 1)) ||
     cannot_run "NFS-Ganesha's VFS opens files by handle, which takes root's capabilities"
-  unshare --net --mount true 2>/dev/null || cannot_run "no network and mount namespaces of its own are to be had"
+  [ -n "${WEFT_OWN_NETWORK:-}" ] && unshare --mount true 2>/dev/null ||
+    cannot_run "no network and mount namespaces of its own are to be had"
   # exec keeps the process, which is how the second time around is known.
-  WEFT_GANESHA_SPACE=$PPID.$$ exec unshare --net --mount -- "$0" "$@"
+  WEFT_GANESHA_SPACE=$PPID.$$ exec unshare --mount -- "$0" "$@"
 fi
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 ganesha_pid=
@@ -20,7 +21,6 @@ nfs_port=2049 mount_port=20048
 # ganesha_up: serves $run/export, a tmpfs, as /export: NFSv3 and 4 over TCP at 2049, MOUNT at 20048.
 ganesha_up() {
   local i
-  ip link set lo up
   mount -t tmpfs tmpfs /run
   mount -t tmpfs tmpfs /var/lib/nfs
   mkdir -p /run/rpcbind /run/ganesha /var/lib/nfs/ganesha "$run/export"

@@ -70,7 +70,8 @@ nfsd_up() {
   exportfs -ra
   echo 10 >/proc/fs/nfsd/nfsv4leasetime
   echo 10 >/proc/fs/nfsd/nfsv4gracetime
-  rpc.nfsd 4 && rpc.mountd -p 20048 && echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "the kernel's NFS server does not start"
+  # nfs-utils 3 leaves version 4.0 off unless it is named.
+  rpc.nfsd -V 4.0 4 && rpc.mountd -p 20048 && echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "the kernel's NFS server does not start"
   echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
 }
 # ours PROGRAM ARGUMENT...: one of LAB_PROGRAMS. weft ARGUMENT...: the same of `weft`.
