@@ -17,9 +17,9 @@ using HostilePartsTest = HostileV2Test;
 TEST_F(HostilePartsTest, FourGibibytesAreAnnounced) {
   RecordProperty("proves", "W2-6.6.2-1");
   open();
-  most_held = 0;
   for (const std::uint32_t remaining : {0xffffffffu, std::uint32_t{kMaxContinued}}) {
     V2Peer& peer = open_wg07();
+    most_held = 0;
     send_parts(peer, 7, 1, 4, remaining);
     settle();
     EXPECT_EQ(peer.error().err, wg07::Err::kSystem);
