@@ -88,7 +88,11 @@ build_preset() {
   local preset=$1
   shift
   local launcher=()
-  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    # What one clone has compiled serves the others.
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+  fi
   say "configuring and building preset $preset"
   cmake --preset "$preset" "${launcher[@]}" ${WEFT_CMAKE_OPTIONS:-} >/dev/null
   NINJA_STATUS='[%f/%t, %e s] ' cmake --build --preset "$preset" --target "${@:-all}"
