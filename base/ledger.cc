@@ -94,7 +94,7 @@ Ledger::Verdict Ledger::State::fits(const Address* address, Amount shared_of_cli
   const Amount of_address = address == nullptr ? 0 : address->shared;
   if (of_address > bounds.address || more > bounds.address - of_address) return Verdict::kAddress;
   if (shared > bounds.all || more > bounds.all - shared) return Verdict::kAll;
-  if (!bounds.leaves_as_much || of_address == own) return Verdict::kFits;
+  if (!bounds.leaves_as_much || (bounds.one_may_fill && of_address == own)) return Verdict::kFits;
   const Amount most = std::min(bounds.address, bounds.all - shared - more);
   if (of_address > most || more > most - of_address) return Verdict::kAddress;
   const Amount left = most - of_address - more;

@@ -52,8 +52,11 @@ class Ledger {
     // For resources that come back soon and for which clients wait, such as memory of Calls. An address then holds at
     // most as much as it leaves free, and a client at most as much as it leaves to its address. So each newcomer finds
     // room, and the shares shrink with every address that comes: k addresses of many clients come to hold 1/(k + 1)
-    // each. An address that holds nothing else may take one thing up to `address`.
+    // each.
     bool leaves_as_much = false;
+    // Then an address that holds nothing else may take one thing up to `address`: for things that come in one size. A
+    // resource that grows byte by byte, such as memory, has no such exception, or the first client would take all.
+    bool one_may_fill = true;
     bool one_may_exceed = false;
   };
   // What is exhausted.

@@ -147,7 +147,7 @@ TEST_F(RequesterTest, NothingIsReachableWhenTheCallbackRuns) {
   EXPECT_TRUE(std::equal(item.begin(), item.end(), room.begin()));
 }
 
-TEST_F(RequesterTest, ItemLenTellsChunkFromInline) {
+TEST_F(RequesterTest, TheLengthOfAnItemIsANumberByChunkAndInline) {
   open({.reply_threshold = 1024});
   Octets room(5000);
   CallSpec spec;
@@ -160,7 +160,7 @@ TEST_F(RequesterTest, ItemLenTellsChunkFromInline) {
   call(spec);
   run();
   deliver(reply_to(1, 8));
-  EXPECT_FALSE(outcomes.at(1).item_len);
+  EXPECT_EQ(outcomes.at(1).item_len, 0u);
 }
 
 }  // namespace

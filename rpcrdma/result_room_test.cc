@@ -142,7 +142,7 @@ TEST_F(ResultRoomTest, ResultsThatDoNotDecodeEndTheirCall) {
   open();
   answer_with([&](ServedCall&) {
     ServedReply reply;
-    reply.results = pattern(30);
+    reply.results = pattern(32);
     return reply;
   });
   Octets room(100, kUntouched);

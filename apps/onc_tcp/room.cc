@@ -9,7 +9,8 @@ Room::Room(const Limits& limits)
       ledger_({.address = limits.per_address,
                .all = limits.total - limits.reserve,
                .guaranteed = limits.small,
-               .leaves_as_much = true}) {}
+               .leaves_as_much = true,
+               .one_may_fill = false}) {}
 
 Room::~Room() {
   assert(ledger_.num_clients() == 0 && "a client outlives its Room");

@@ -65,14 +65,12 @@ TEST_F(RoomTest, ClientsThatHoldLittleTakeNoMoreThanThereIs) {
 }
 
 TEST_F(RoomTest, AGreedyClientLeavesHalfToTheNextOfItsAddress) {
-  // Something else is under way there. A client that is alone at its address may take more.
-  Room::Claim other = claim("a");
-  ASSERT_TRUE(other.resize(kSmall + 1));
   std::vector<Room::Claim> greedy;
   for (std::size_t n = 0; n < 5; ++n) {
-    const std::size_t left = kPerAddress - room.used();
+    // Each client has `small` bytes from the reserve.
+    const std::size_t left = kPerAddress - (room.used() - n * kSmall);
     Room::Claim next = claim("a");
-    EXPECT_TRUE(next.resize(left / 2)) << n;
+    EXPECT_TRUE(next.resize(left / 2 + kSmall)) << n;
     EXPECT_FALSE(next.resize(left / 2 + 1 + kSmall)) << n;
     next.resize(0);
     fill(greedy.emplace_back(claim("a")));
@@ -81,16 +79,17 @@ TEST_F(RoomTest, AGreedyClientLeavesHalfToTheNextOfItsAddress) {
 
 TEST_F(RoomTest, GreedyAddressesLeaveHalfToTheNextOne) {
   std::vector<Room::Claim> greedy;
+  // Beyond the `small` bytes that each client has from the reserve.
+  const auto free = [&] { return kTotal - kReserve - (room.used() - greedy.size() * kSmall); };
   for (std::size_t n = 0; n < 4; ++n) {
-    ASSERT_LT(room.used(), kTotal - kReserve) << n;
-    const std::size_t free = kTotal - kReserve - room.used();
+    const std::size_t before = free();
+    ASSERT_GT(before, 0u) << n;
     Room::Claim next = claim("next");
-    EXPECT_TRUE(next.resize(std::min(free, kPerAddress) / 4)) << n;
+    EXPECT_TRUE(next.resize(std::min(before, kPerAddress) / 4)) << n;
     next.resize(0);
     const std::string address(1, static_cast<char>('a' + n));
-    ASSERT_TRUE(greedy.emplace_back(claim(address)).resize(kSmall + 1));
     for (int i = 0; i < 4; ++i) fill(greedy.emplace_back(claim(address)));
-    EXPECT_GE(kTotal - kReserve - room.used() + 5 * kSmall, free / 2);
+    EXPECT_GE(free(), before / 2) << n;
   }
 }
 

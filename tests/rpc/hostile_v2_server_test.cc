@@ -63,9 +63,11 @@ struct HostileV2ServerTest : World {
   ~HostileV2ServerTest() override { client.reset(); }
 
   void open() {
-    client = std::move(*Client::connect(
-        *client_device, server_end.listener->local_addr(),
-        {.protocols = {Protocol::k2Wg07}, .properties = false, .call_timeout = std::chrono::hours(1)}));
+    client = std::move(*Client::connect(*client_device, server_end.listener->local_addr(),
+                                        {.protocols = {Protocol::k2Wg07},
+                                         .properties = false,
+                                         .call_timeout = std::chrono::hours(1),
+                                         .max_discards = UINT32_MAX}));
     call(0);
     answer(0);
     run([&] { return outcomes.size() == 1; });

@@ -316,6 +316,7 @@ struct HostileReverse : ReverseOverSoft {
     ClientConfig config;
     config.reverse_programs = reverse_programs;
     config.reverse_credits = client_credits;
+    config.max_discards = UINT32_MAX;
     client = std::move(*Client::connect(*client_device, raw.listener->local_addr(), config));
     clients = {client.get()};
     echo.client = client.get();
