@@ -178,7 +178,6 @@ TEST(Negotiation, NoVersionOutsideTheServersRangeIsAsked) {
 // W2-A-03: ERR_VERS refuses the version of the message, whatever its range says. A version that the server has not
 // refused goes first, and the other draft of version 2 only when none is left.
 TEST(Negotiation, AServerThatRefusesAVersionOfItsOwnRangeIsAskedForTheOthersFirst) {
-  RecordProperty("proves", "W2-7.1.1-2");
   const Profiles all = profiles({"2-wg07", "2-cel05", "1"});
   Negotiation negotiation({.profiles = all, .first_xid = kXid});
   EXPECT_EQ(negotiation.on_message(versions(probe_of(negotiation), 1, 2)).kind, Kind::kProbe);

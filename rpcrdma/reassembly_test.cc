@@ -334,7 +334,6 @@ TEST_F(ReassemblyTest, AnnouncedOctetsReserveNothing) {
 
 // Nothing more has to arrive before it is refused.
 TEST_F(ReassemblyTest, AnRpcMessageThatIsAnnouncedAsTooLongIsRefusedAtOnce) {
-  RecordProperty("proves", "W2-6.6.2-1");
   const auto announce = [this](std::size_t announced, std::size_t max_octets) {
     const Octets begin = octets_of(kXid, 40);
     return reassembly_->on_message({.kind = Kind::kMiddle,

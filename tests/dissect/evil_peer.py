@@ -90,7 +90,7 @@ class Stage:
     def command(self, end, trace, port=0):
         program, *arguments = end
         if program == "weft":
-            command = [self.weft, *arguments, "--trace", str(trace)]
+            command = [self.weft, *arguments, "--remote-invalidation", "off", "--trace", str(trace)]
             if arguments[0] == "serve":
                 command += ["--state-dir", str(self.folder / "state"), str(self.folder / "export")]
             return command

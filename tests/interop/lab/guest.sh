@@ -72,7 +72,14 @@ nfsd_up() {
   echo 10 >/proc/fs/nfsd/nfsv4gracetime
   # nfs-utils 3 leaves version 4.0 off unless it is named.
   rpc.nfsd -V 4.0 4 && rpc.mountd -p 20048 && echo "rdma 20049" >/proc/fs/nfsd/portlist || fail "the kernel's NFS server does not start"
-  echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
+  # From the end of the grace period on, clients may open files. A server that has just started may not take the wish yet.
+  n=0
+  until grep -q Y /proc/fs/nfsd/v4_end_grace; do
+    n=$((n + 1))
+    [ $n -lt 600 ] || fail "the grace period of the kernel's NFS server does not end"
+    echo Y >/proc/fs/nfsd/v4_end_grace 2>/dev/null
+    usleep 50000
+  done
 }
 # ours PROGRAM ARGUMENT...: one of LAB_PROGRAMS. weft ARGUMENT...: the same of `weft`.
 ours() {
