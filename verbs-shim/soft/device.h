@@ -87,7 +87,7 @@ struct SoftConfig {
   std::uint32_t max_sge = 32;
   std::uint32_t max_inline_data = 4096;
   std::uint32_t max_srq = 1024;  // 0: there are none
-  std::uint32_t max_srq_wr = 16384;
+  std::uint32_t max_srq_wr = std::uint32_t{1} << 20;
   std::uint32_t max_srq_sge = 32;
   std::uint32_t max_cqe = std::uint32_t{1} << 20;
   bool cq_overcommit = false;  // whether queue pairs may be created that can overflow their Cqs (ibverbs allows it)
