@@ -77,6 +77,7 @@ struct Ends {
   // Adds one connection. Earlier connections stay.
   void connect() {
     auto id = must(client.channel->create_id());
+    must(id->bind_addr(any_port_for(client.ids.size())));
     must(id->resolve_addr(listener->local_addr(), std::chrono::seconds(5)));
     must(id->resolve_route(std::chrono::seconds(5)));
     client.qps.push_back(client.qp(*id));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -47,13 +48,17 @@ inline rlim_t raise_file_limit() {
   return files.rlim_cur;
 }
 
-// A port of 127.0.0.1 that the system chooses.
-inline sockaddr_storage any_loopback_port() {
+// A port of 127.0.0.1, or of a later address of 127/8, that the system chooses.
+inline sockaddr_storage any_loopback_port(std::uint32_t address = 0) {
   sockaddr_storage any{};
   auto& in = reinterpret_cast<sockaddr_in&>(any);
   in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK + address);
   return any;
+}
+// The address for one of many connections to one port: the system has some 28,000 ports for each.
+inline sockaddr_storage any_port_for(std::size_t connection) {
+  return any_loopback_port(static_cast<std::uint32_t>(connection / 20000));
 }
 
 }  // namespace weft::bench
