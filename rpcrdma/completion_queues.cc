@@ -7,8 +7,9 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Size of one queue, in completions.
-constexpr std::uint32_t kSharedCqe = 16384;
+// Size of the first queue, in completions. Each further queue is twice as large as the one before: a turn looks at all
+// of them.
+constexpr std::uint32_t kFirstCqe = 16384;
 
 }  // namespace
 
@@ -17,7 +18,9 @@ verbs::Result<CompletionQueues::Share> CompletionQueues::take(std::uint32_t need
   for (auto& queue : queues_) {
     if (queue->room >= need && !queue->overrun) return Share(*queue, need);
   }
-  const std::uint32_t cqe = std::min(std::max(kSharedCqe, need), device_.caps().max_cqe);
+  const std::uint64_t next = queues_.empty() ? kFirstCqe : 2 * std::uint64_t{queues_.back()->size};
+  const std::uint32_t most = device_.caps().max_cqe;
+  const auto cqe = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(next, need), most));
   if (cqe < need) return verbs::Error{ENOMEM, "the device's completion queues are too short"};
   auto made = device_.create_cq(static_cast<int>(cqe), &events_);
   if (!made.ok()) return made.error();

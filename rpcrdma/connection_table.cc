@@ -1,46 +1,55 @@
 #include "rpcrdma/connection_table.h"
 
 #include <chrono>
-#include <tuple>
 #include <utility>
 
 namespace weft::rpcrdma {
 
 namespace {
 
-// How long a client may take before its first Call. After this time it also gives way to clients of addresses with more
-// connections.
+// How long a client may take before its first Call. After this time it gives way to clients of every address.
 constexpr std::chrono::seconds kFirstCallTime{1};
 
 }  // namespace
 
-std::uint32_t ConnectionTable::next_serial() {
+Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now) {
+  using Tenure = Ledger::Tenure;
+  const Responder& responder = connection.responder();
+  Ledger::Standing out{.weight = responder.num_under_way(), .since = connection.used_at()};
+  if (!responder.has_called()) {
+    out.tenure = now - connection.used_at() >= kFirstCallTime ? Tenure::kUnused : Tenure::kResting;
+    out.weight = 1;  // it goes before clients at rest that have had a Call
+  } else if (out.weight == 0) {
+    out.tenure = Tenure::kResting;
+  }
+  return out;
+}
+
+std::optional<ConnectionTable::Place> ConnectionTable::take(const std::string& group) {
   do {
     ++last_serial_;
   } while (last_serial_ == 0 || by_serial_.contains(last_serial_));
-  return last_serial_;
+  Place place{.serial = last_serial_, .client = places_.enter(group, last_serial_), .lease = {}};
+  place.lease = place.client.take(1);
+  return place.lease ? std::optional(std::move(place)) : std::nullopt;
 }
 
-void ConnectionTable::insert(std::unique_ptr<ServerConnection> connection) {
-  ++num_of_group_[connection->group()];
+void ConnectionTable::insert(Place place, std::unique_ptr<ServerConnection> connection) {
+  const std::uint32_t serial = place.serial;
   by_qp_.emplace(connection->qp().qp_num(), connection.get());
-  const std::uint32_t serial = connection->serial();
-  by_serial_.emplace(serial, std::move(connection));
+  by_serial_.emplace(serial, Entry{std::move(place), std::move(connection)});
 }
 
 std::unique_ptr<ServerConnection> ConnectionTable::extract(std::uint32_t serial) {
-  const auto at = by_serial_.find(serial);
-  if (at == by_serial_.end()) return nullptr;
-  std::unique_ptr<ServerConnection> connection = std::move(at->second);
-  by_serial_.erase(at);
-  by_qp_.erase(connection->qp().qp_num());
-  if (const auto group = num_of_group_.find(connection->group()); --group->second == 0) num_of_group_.erase(group);
-  return connection;
+  auto entry = by_serial_.extract(serial);
+  if (entry.empty()) return nullptr;
+  by_qp_.erase(entry.mapped().connection->qp().qp_num());
+  return std::move(entry.mapped().connection);
 }
 
 ServerConnection* ConnectionTable::find(std::uint32_t serial) const {
   const auto at = by_serial_.find(serial);
-  return at == by_serial_.end() ? nullptr : at->second.get();
+  return at == by_serial_.end() ? nullptr : at->second.connection.get();
 }
 
 ServerConnection* ConnectionTable::find_by_qp(std::uint32_t qp_num) const {
@@ -48,28 +57,10 @@ ServerConnection* ConnectionTable::find_by_qp(std::uint32_t qp_num) const {
   return at == by_qp_.end() ? nullptr : at->second;
 }
 
-std::size_t ConnectionTable::num_of(const std::string& group) const {
-  const auto at = num_of_group_.find(group);
-  return at == num_of_group_.end() ? 0 : at->second;
-}
-
-ServerConnection* ConnectionTable::least_missed(const std::string& newcomer, bool only_its_group, TimePoint now) const {
-  const std::size_t num_newcomers = num_of(newcomer);
-  ServerConnection* found = nullptr;
-  std::tuple<bool, std::size_t, TimePoint> least;
-  for (const auto& [serial, connection] : by_serial_) {
-    if (only_its_group && connection->group() != newcomer) continue;
-    if (connection->responder().has_served_calls()) continue;
-    const bool has_called = connection->responder().has_called();
-    const std::size_t num = num_of(connection->group());
-    const bool had_time = !has_called && now - connection->used_at() >= kFirstCallTime;
-    if (num < num_newcomers && !had_time) continue;
-    const std::tuple value(has_called, SIZE_MAX - num, connection->used_at());
-    if (found != nullptr && value >= least) continue;
-    found = connection.get();
-    least = value;
-  }
-  return found;
+ServerConnection* ConnectionTable::gives_way(const std::string& newcomer, TimePoint now) const {
+  const auto serial = places_.gives_way(
+      newcomer, 1, [&](std::uint64_t tag) { return standing_of(*find(static_cast<std::uint32_t>(tag)), now); });
+  return serial ? find(static_cast<std::uint32_t>(*serial)) : nullptr;
 }
 
 }  // namespace weft::rpcrdma

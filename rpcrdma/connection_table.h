@@ -3,42 +3,65 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/server_connection.h"
 
 namespace weft::rpcrdma {
 
-// ConnectionTable: the connections of a Server, found by serial number and by queue pair, counted by group of addresses
-// (peer_group).
+// ConnectionTable: the connections of a Server, found by serial number and by queue pair. Each has a place of one
+// Ledger, for its group of addresses (peer_group), until it is taken out.
 class ConnectionTable {
  public:
-  // A serial number that no connection has; never 0.
-  std::uint32_t next_serial();
-  void insert(std::unique_ptr<ServerConnection> connection);
+  // The most connections together, and of one group.
+  ConnectionTable(std::size_t max, std::size_t max_per_group)
+      : places_({.client = 1, .address = max_per_group, .all = max}) {}
+
+  // Place: the place of one connection, with the serial number that it will have; never 0.
+  struct Place {
+    std::uint32_t serial = 0;
+    Ledger::Client client;
+    Lease lease;
+  };
+  // Takes a place. Empty: first one of gives_way() has to be taken out.
+  std::optional<Place> take(const std::string& group);
+  void insert(Place place, std::unique_ptr<ServerConnection> connection);
   // Takes a connection out; null if there is none.
   std::unique_ptr<ServerConnection> extract(std::uint32_t serial);
 
   ServerConnection* find(std::uint32_t serial) const;
   ServerConnection* find_by_qp(std::uint32_t qp_num) const;
   std::size_t size() const { return by_serial_.size(); }
-  std::size_t num_of(const std::string& group) const;
-  auto begin() const { return by_serial_.begin(); }
-  auto end() const { return by_serial_.end(); }
+  std::size_t num_of(const std::string& group) const { return places_.held_by(group); }
+  // f gets each connection.
+  template <typename F>
+  void for_each(F&& f) const {
+    for (const auto& [serial, entry] : by_serial_) f(*entry.connection);
+  }
 
-  // The connection that gives way to a newcomer of that group. A connection that never carried a Call goes before other
-  // connections, a connection of a group with many connections before one of a group with few. Of equal connections the
-  // one that was silent longest goes. Null if there is none: a connection stays while a service works on its Calls, and
-  // no group gives way to a group that has more connections.
-  ServerConnection* least_missed(const std::string& newcomer, bool only_its_group, TimePoint now) const;
+  // The connection that gives way to a newcomer of that group for which take() has no place: one that never carried a
+  // Call although it had time; else one of the group with most connections, there one at rest before one whose Calls a
+  // service has. Clients send such Calls again. Of these the one with most Calls goes first, then the one that was
+  // silent longest. Null: the newcomer's group has most.
+  ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
 
  private:
-  std::unordered_map<std::uint32_t, std::unique_ptr<ServerConnection>> by_serial_;
+  struct Entry {
+    Place place;
+    std::unique_ptr<ServerConnection> connection;
+  };
+
+  Ledger places_;
+  std::unordered_map<std::uint32_t, Entry> by_serial_;
   std::unordered_map<std::uint32_t, ServerConnection*> by_qp_;
-  std::unordered_map<std::string, std::size_t> num_of_group_;
   std::uint32_t last_serial_ = 0;
 };
+
+// How easily the place of a connection can be taken from it.
+Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now);
 
 }  // namespace weft::rpcrdma

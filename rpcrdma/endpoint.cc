@@ -26,6 +26,8 @@ verbs::Result<std::unique_ptr<Endpoint>> Endpoint::create(verbs::Pd& pd, const C
   if (config.receives != nullptr) {
     endpoint->lease_ = std::make_shared<ReceivePool::Lease>(*config.receives);
     config.receives->enter();
+    endpoint->receives_client_ = config.receives->grown().enter(config.address);
+    endpoint->grown_ = endpoint->receives_client_.lease();
     if (!endpoint->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
   }
   endpoint->entries_.resize(config.max_send_wr);
@@ -56,7 +58,7 @@ Endpoint::~Endpoint() {
     if (buffer != kNoBuffer) send_pool_->give_back(buffer);
   }
   if (lease_ == nullptr) return;
-  config_.receives->release(share_, grown(share_));
+  config_.receives->release(share_);
   config_.receives->leave();
   for (const std::uint32_t slot : free_receives_) receives_[slot] = kNoBuffer;
   std::erase(receives_, kNoBuffer);
@@ -148,14 +150,16 @@ std::optional<Work> Endpoint::on_shared_receive(std::uint32_t buffer) {
   return Work::receive_in(ReceiveSlot{slot});
 }
 
-std::uint32_t Endpoint::grown(std::uint32_t share) const {
-  return share > config_.num_receives ? share - config_.num_receives : 0;
-}
-
 bool Endpoint::set_share(std::uint32_t num) {
   if (config_.receives == nullptr) return num <= config_.num_receives;
-  if (num > share_ && !config_.receives->reserve(num - share_, grown(num) - grown(share_))) return false;
-  if (num < share_) config_.receives->release(share_ - num, grown(share_) - grown(num));
+  const Amount grown_before = grown_.amount();
+  const Amount grown = num > config_.num_receives ? num - config_.num_receives : 0;
+  if (grown_.resize(grown) != Ledger::Verdict::kFits) return false;
+  if (num > share_ && !config_.receives->reserve(num - share_)) {
+    (void)grown_.resize(grown_before);
+    return false;
+  }
+  if (num < share_) config_.receives->release(share_ - num);
   share_ = num;
   return true;
 }

@@ -67,6 +67,7 @@ class Endpoint {
     // Pools that the buffers come from; null: the Endpoint has its own pools. With `receives`, num_receives is the
     // number that the Endpoint reserves at first. With `sends`, num_sends is the most that it takes at once.
     ReceivePool* receives = nullptr;
+    std::string address = {};  // that shared Receives count for (ReceivePool::grown)
     MessagePool* sends = nullptr;
     std::uint32_t max_send_wr = 64;  // depth of the send queue
     std::uint32_t max_send_sge = 4;
@@ -162,8 +163,6 @@ class Endpoint {
   const MessagePool& receive_pool() const { return own_receives_ ? *own_receives_ : config_.receives->buffers(); }
   std::optional<Work> on_shared_receive(std::uint32_t buffer);
   void on_refused(std::uint32_t index);
-  // The part of a share beyond the share that the connection began with.
-  std::uint32_t grown(std::uint32_t share) const;
 
   Config config_;
   std::unique_ptr<MessagePool> own_receives_, own_sends_;  // null: shared ones
@@ -173,6 +172,8 @@ class Endpoint {
   std::vector<std::uint32_t> sends_, free_sends_;
   std::vector<std::uint32_t> receives_, free_receives_;
   std::shared_ptr<ReceivePool::Lease> lease_;
+  Ledger::Client receives_client_;
+  Lease grown_;  // the part of the share beyond the share that the connection began with
   std::uint32_t share_ = 0;
   std::uint32_t num_held_ = 0;  // Receives that hold messages
   bool overrun_ = false;

@@ -34,8 +34,8 @@ struct MessageResources {
   // Makes new shared Receives if the present ones have lost completions. Their connections keep these until they end.
   verbs::Status replace_overrun(verbs::Device& device, verbs::Pd& pd, verbs::CompChannel& events);
 
-  // The shape of the next connection.
-  Endpoint::Config next(std::uint32_t serial) const;
+  // The shape of the next connection, which is from that address (peer_group).
+  Endpoint::Config next(std::uint32_t serial, std::string address) const;
   // Completions that a connection needs room for, besides completions of shared Receives.
   std::uint32_t completions() const { return (receives ? 0 : shape.num_receives) + shape.max_send_wr; }
   ServerMemory memory() const;

@@ -33,11 +33,16 @@ bool ReceivePool::fill() {
   return true;
 }
 
-bool ReceivePool::reserve(std::uint32_t num, std::uint32_t grown) {
-  if (!shares_.reserve(num, grown)) return false;
+bool ReceivePool::reserve(std::uint32_t num) {
+  if (!shares_.reserve(num)) return false;
   if (fill()) return true;
-  shares_.release(num, grown);
+  shares_.release(num);
   return false;
+}
+
+// Another client of the address should find an eighth.
+bool ReceivePool::is_low(std::string_view address) const {
+  return shares_.is_low() || grown_.asks(address, grown_.bounds().all / 8) != Ledger::Verdict::kFits;
 }
 
 bool ReceivePool::give_back(std::uint32_t slot) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/ledger.h"
 #include "rpcrdma/message_pool.h"
 #include "rpcrdma/receive_shares.h"
 #include "verbs-shim/api/verbs.h"
@@ -31,6 +33,8 @@ class ReceivePool {
  public:
   struct Config {
     std::size_t receive_len = 1024;  // octets
+    // The most that connections together may reserve beyond their first shares. The rest is left for new connections.
+    std::uint32_t max_grown = UINT32_MAX;
     // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`. A message that has begun to
     // arrive holds a Receive, so there is one more for each connection.
     ReceiveShares::Config shares;
@@ -46,11 +50,16 @@ class ReceivePool {
   // A connection comes or goes. Neither call reserves or releases Receives.
   void enter() { shares_.enter(); }
   void leave() { shares_.leave(); }
-  // reserve posts `num` more Receives and keeps them available until release. False: there are no more. `grown` of them
-  // are beyond the connection's first share. Receives beyond max_posted are posted when Calls hold others.
-  bool reserve(std::uint32_t num, std::uint32_t grown = 0);
-  void release(std::uint32_t num, std::uint32_t grown = 0) { shares_.release(num, grown); }
+  // reserve posts `num` more Receives and keeps them available until release. False: there are no more. Receives beyond
+  // max_posted are posted when Calls hold others.
+  bool reserve(std::uint32_t num);
+  void release(std::uint32_t num) { shares_.release(num); }
   const ReceiveShares& shares() const { return shares_; }
+  // Receives that connections reserve beyond their first shares. A connection holds a Lease for its own. An address
+  // takes at most as many as it leaves, and a connection at most as many as it leaves to its address.
+  Ledger& grown() { return grown_; }
+  // Whether so many Receives are reserved that peers of this address should be granted less.
+  bool is_low(std::string_view address) const;
 
   // refill replaces Receives that hold messages. Call it before every turn of the device.
   void refill() { (void)fill(); }
@@ -89,6 +98,7 @@ class ReceivePool {
  private:
   ReceivePool(verbs::Pd& pd, const Config& config, std::unique_ptr<verbs::Srq> srq)
       : shares_(config.shares),
+        grown_({.all = config.max_grown, .leaves_as_much = true, .one_may_fill = false}),
         buffers_(pd, config.receive_len, config.shares.max_receives),
         srq_(std::move(srq)),
         keeps_reserve_(config.reserve != 0) {}
@@ -96,6 +106,7 @@ class ReceivePool {
   bool fill();
 
   ReceiveShares shares_;
+  Ledger grown_;
   MessagePool buffers_;
   std::unique_ptr<verbs::Srq> srq_;  // before the buffers go
   bool keeps_reserve_;

@@ -18,7 +18,7 @@ namespace {
 struct ReceivePoolTest : ::testing::Test {
   void open(std::uint32_t max_receives, std::uint32_t slack, std::uint32_t max_grown = UINT32_MAX) {
     pool = std::move(*ReceivePool::create(
-        pd, {.receive_len = 1024, .shares = {.max_receives = max_receives, .slack = slack, .max_grown = max_grown}}));
+        pd, {.receive_len = 1024, .max_grown = max_grown, .shares = {.max_receives = max_receives, .slack = slack}}));
   }
   FakeSrq& srq() { return static_cast<FakeSrq&>(pool->srq()); }
   // A device does this when a message arrives.
@@ -134,13 +134,13 @@ TEST_F(ReceivePoolTest, MemoryThatIsNotNeededGoesAndIsHadAgain) {
 
 TEST_F(ReceivePoolTest, IsLowBeforeItIsEmpty) {
   open(68, 4);
-  EXPECT_FALSE(pool->shares().is_low());
+  EXPECT_FALSE(pool->is_low("a"));
   ASSERT_TRUE(pool->reserve(56));
-  EXPECT_FALSE(pool->shares().is_low());
+  EXPECT_FALSE(pool->is_low("a"));
   ASSERT_TRUE(pool->reserve(1));
-  EXPECT_TRUE(pool->shares().is_low());
+  EXPECT_TRUE(pool->is_low("a"));
   pool->release(1);
-  EXPECT_FALSE(pool->shares().is_low());
+  EXPECT_FALSE(pool->is_low("a"));
 }
 
 TEST_F(ReceivePoolTest, WithoutMemoryNothingIsPromised) {
@@ -165,30 +165,36 @@ TEST_F(ReceivePoolTest, WhatCannotBePostedIsNotTaken) {
   EXPECT_EQ(srq().size(), 12u);
 }
 
-// A client that was busy once keeps its grant while it is idle; another one finds Receives to begin with.
+// A client that was busy once keeps its grant while it is idle. It leaves as much to its address, and its address to
+// the others, so that each client that comes finds something.
 TEST_F(ReceivePoolTest, GrantsThatGrewLeaveReceivesForConnectionsToCome) {
   open(68, 4, 16);
-  Endpoint::Config shape;
-  shape.num_receives = 8;
-  shape.receive_len = shape.send_len = 1024;
-  shape.receives = pool.get();
-  auto busy = std::move(*Endpoint::create(pd, shape));
-  EXPECT_TRUE(busy->set_share(22));
-  EXPECT_FALSE(pool->shares().is_low());
-  EXPECT_TRUE(busy->set_share(24));
-  EXPECT_TRUE(pool->shares().is_low());
-  EXPECT_FALSE(busy->set_share(25));
-  EXPECT_EQ(busy->share(), 24u);
-  auto idle = std::move(*Endpoint::create(pd, shape));
-  EXPECT_FALSE(idle->set_share(9));
-  // It grows when the other has become smaller, or is gone.
-  EXPECT_TRUE(busy->set_share(23));
-  EXPECT_TRUE(idle->set_share(9));
-  EXPECT_FALSE(idle->set_share(10));
+  const auto make = [this](const char* address) {
+    Endpoint::Config shape;
+    shape.num_receives = 8;
+    shape.receive_len = shape.send_len = 1024;
+    shape.receives = pool.get();
+    shape.address = address;
+    return std::move(*Endpoint::create(pd, shape));
+  };
+  const auto most = [](Endpoint& endpoint) {
+    while (endpoint.set_share(endpoint.share() + 1)) {
+    }
+    return endpoint.share();
+  };
+  auto busy = make("a");
+  EXPECT_EQ(most(*busy), 8u + 5);
+  auto neighbour = make("a");
+  EXPECT_EQ(most(*neighbour), 8u + 2);
+  auto other = make("b");
+  EXPECT_EQ(most(*other), 8u + 3);
+  EXPECT_TRUE(pool->is_low("a"));
+  EXPECT_TRUE(pool->is_low("b"));
+  // They grow when others have become smaller, or are gone.
   busy.reset();
-  EXPECT_FALSE(pool->shares().is_low());
-  EXPECT_TRUE(idle->set_share(24));
-  EXPECT_EQ(pool->shares().reserved(), 24u);
+  other.reset();
+  EXPECT_EQ(most(*neighbour), 8u + 5);
+  EXPECT_EQ(pool->shares().reserved(), 13u);
 }
 
 // Two Responders on one pool.
@@ -293,9 +299,9 @@ TEST_F(SharedReceives, WhereFewAreLeftAGrantFallsAlthoughItIsUsed) {
     return end.last_grant();
   };
   EXPECT_EQ(use(*one, 4), 8u);
-  EXPECT_FALSE(pool->shares().is_low());
+  EXPECT_FALSE(pool->is_low("a"));
   EXPECT_EQ(use(*one, 8), 8u);  // 16 of 20 were promised then
-  EXPECT_TRUE(pool->shares().is_low());
+  EXPECT_TRUE(pool->is_low("a"));
   EXPECT_EQ(use(*two, 4), 4u);
   EXPECT_EQ(use(*one, 8), 4u);
 }

@@ -12,8 +12,6 @@ class ReceiveShares {
   struct Config {
     std::uint32_t max_receives = 0;
     std::uint32_t slack = 0;  // of max_receives: Receives beyond the reserved ones
-    // The most that connections together may reserve beyond their first shares. The rest is left for new connections.
-    std::uint32_t max_grown = UINT32_MAX;
     // How many reserved Receives are posted at once, besides one for each connection; UINT32_MAX: all.
     std::uint32_t max_posted = UINT32_MAX;
   };
@@ -23,17 +21,13 @@ class ReceiveShares {
   void enter() { ++connections_; }
   void leave() { --connections_; }
 
-  // grown: how many of `num` are beyond the connection's first share. False: there are no more Receives.
-  bool reserve(std::uint32_t num, std::uint32_t grown) {
-    if (num > max_reserved() - reserved_ || grown > config_.max_grown - grown_) return false;
+  // False: there are no more Receives.
+  bool reserve(std::uint32_t num) {
+    if (num > max_reserved() - reserved_) return false;
     reserved_ += num;
-    grown_ += grown;
     return true;
   }
-  void release(std::uint32_t num, std::uint32_t grown) {
-    reserved_ -= num;
-    grown_ -= grown;
-  }
+  void release(std::uint32_t num) { reserved_ -= num; }
 
   // on_filled: a Receive was filled. on_done: its message is no longer needed.
   void on_filled() { ++held_; }
@@ -46,9 +40,7 @@ class ReceiveShares {
   std::uint32_t reserved() const { return reserved_; }
   std::uint32_t max_reserved() const { return config_.max_receives - config_.slack; }
   // Whether so many Receives are reserved that peers should be granted less.
-  bool is_low() const {
-    return reserved_ > max_reserved() - max_reserved() / 8 || grown_ > config_.max_grown - config_.max_grown / 8;
-  }
+  bool is_low() const { return reserved_ > max_reserved() - max_reserved() / 8; }
 
   // How many Receives there must be, posted or with messages. The Receives of connections that are gone belong to no
   // share. A message that has arrived in part may hold one Receive of each connection, so the slack is always posted
@@ -66,7 +58,6 @@ class ReceiveShares {
  private:
   Config config_;
   std::uint32_t reserved_ = 0;
-  std::uint32_t grown_ = 0;  // of reserved_
   std::uint32_t connections_ = 0;
   std::uint32_t held_ = 0;         // filled
   std::uint32_t left_behind_ = 0;  // of held_

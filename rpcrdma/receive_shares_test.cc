@@ -8,23 +8,21 @@ namespace {
 TEST(ReceiveShares, ReservesUpToTheSlackAndNoFurther) {
   ReceiveShares shares({.max_receives = 100, .slack = 4});
   EXPECT_EQ(shares.wanted(), 4u);
-  ASSERT_TRUE(shares.reserve(96, 0));
+  ASSERT_TRUE(shares.reserve(96));
   EXPECT_EQ(shares.wanted(), 100u);
-  EXPECT_FALSE(shares.reserve(1, 0));
-  shares.release(6, 0);
+  EXPECT_FALSE(shares.reserve(1));
+  shares.release(6);
   EXPECT_EQ(shares.reserved(), 90u);
   EXPECT_EQ(shares.wanted(), 94u);
 }
 
-TEST(ReceiveShares, WhatGrewIsBoundedByItself) {
-  ReceiveShares shares({.max_receives = 100, .slack = 4, .max_grown = 16});
-  EXPECT_FALSE(shares.reserve(20, 17));
-  EXPECT_EQ(shares.reserved(), 0u);
-  ASSERT_TRUE(shares.reserve(20, 14));
+TEST(ReceiveShares, AreLowBeforeTheyAreGone) {
+  ReceiveShares shares({.max_receives = 100, .slack = 4});
+  ASSERT_TRUE(shares.reserve(84));
   EXPECT_FALSE(shares.is_low());
-  ASSERT_TRUE(shares.reserve(1, 1));
+  ASSERT_TRUE(shares.reserve(1));
   EXPECT_TRUE(shares.is_low());
-  shares.release(1, 1);
+  shares.release(1);
   EXPECT_FALSE(shares.is_low());
 }
 
@@ -33,7 +31,7 @@ TEST(ReceiveShares, PostsFewOfWhatIdleConnectionsReserve) {
   ReceiveShares shares({.max_receives = 100, .slack = 4, .max_posted = 20});
   for (int i = 0; i < 10; ++i) {
     shares.enter();
-    ASSERT_TRUE(shares.reserve(8, 0));
+    ASSERT_TRUE(shares.reserve(8));
   }
   EXPECT_EQ(shares.wanted(), 10u + 20 + 4);
   // Filled Receives have to be replaced, up to the reserved number, and then up to one each.
@@ -46,10 +44,10 @@ TEST(ReceiveShares, PostsFewOfWhatIdleConnectionsReserve) {
 TEST(ReceiveShares, WhatIsLeftBehindIsNobodysShare) {
   ReceiveShares shares({.max_receives = 100, .slack = 4, .max_posted = 20});
   shares.enter();
-  ASSERT_TRUE(shares.reserve(8, 0));
+  ASSERT_TRUE(shares.reserve(8));
   for (int i = 0; i < 8; ++i) shares.on_filled();
   EXPECT_EQ(shares.wanted(), 9u + 4);
-  shares.release(8, 0);
+  shares.release(8);
   shares.leave();
   shares.leave_behind(8);
   EXPECT_EQ(shares.wanted(), 8u + 4);

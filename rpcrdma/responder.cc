@@ -46,10 +46,6 @@ Responder::~Responder() {
   if (served != 0) served_memory_->rest = share_.leave_behind(served);
 }
 
-bool Responder::has_served_calls() const {
-  return std::ranges::any_of(calls_, [](const Call& call) { return call.state == Call::State::kServed; });
-}
-
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
   const Profile& profile = link_.profile();
   rules_ = {.lengths = profile.reply_lengths,

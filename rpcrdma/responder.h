@@ -132,8 +132,6 @@ class Responder {
   // Calls without an answer, and the part of them that waits for memory.
   std::uint32_t num_under_way() const { return calls_under_way_; }
   std::size_t num_waiting() const { return waiting_.size(); }
-  // Whether a service has Calls that it has not answered.
-  bool has_served_calls() const;
   // Whether a service got a Call of this connection.
   bool has_called() const { return has_called_; }
 

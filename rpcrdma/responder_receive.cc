@@ -105,7 +105,7 @@ void Responder::settle_credits(std::uint32_t requested) {
 
 bool Responder::is_short() const {
   const ReceivePool* receives = endpoint_.config().receives;
-  return !waiting_.empty() || (receives != nullptr && receives->shares().is_low());
+  return !waiting_.empty() || (receives != nullptr && receives->is_low(endpoint_.config().address));
 }
 
 bool Responder::parse_payload(CallSlot slot, ConstBytes payload) {

@@ -88,6 +88,7 @@ struct Server::Impl {
         config(with_default_threshold(c)),
         log(config.log, "client"),
         duplicate_requests(config.duplicate_requests),
+        connections(config.max_connections, max_connections_per_group(config)),
         flushing(2 * std::max(kMinFlushing, config.max_connections),
                  std::max(kMinFlushing, max_connections_per_group(config))) {
     for (const ServedProgram& program : programs) services.insert(program.service);
@@ -96,8 +97,8 @@ struct Server::Impl {
   verbs::Status open(const sockaddr_storage& addr);
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
-  verbs::Status accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
-  bool make_room(const sockaddr_storage& newcomer, const std::string& group);
+  verbs::Status accept(ConnectionTable::Place place, std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
+  std::optional<ConnectionTable::Place> take_place(const sockaddr_storage& newcomer, const std::string& group);
   std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
@@ -191,7 +192,8 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
     (void)event.new_id->reject({});
     return;
   }
-  if (!make_room(peer, group)) {
+  std::optional<ConnectionTable::Place> place = take_place(peer, group);
+  if (!place) {
     ++sums.no_place;
     log.line(verbs::LogLevel::kWarn, address_str(peer),
              "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
@@ -200,37 +202,39 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
     return;
   }
   // A connection that cannot be set up is closed by its id's end; the others go on.
-  if (const auto status = accept(std::move(event.new_id), event.param); !status.ok()) {
+  if (const auto status = accept(std::move(*place), std::move(event.new_id), event.param); !status.ok()) {
     ++sums.not_accepted;
     log.line(verbs::LogLevel::kWarn, address_str(peer), "its connection cannot be accepted: {}",
              status.error().message);
   }
 }
 
-// Whether there is room for a connection of this peer, which is of the group. If necessary it ends another connection
-// to make room.
-bool Server::Impl::make_room(const sockaddr_storage& newcomer, const std::string& group) {
-  const bool is_group_full = connections.num_of(group) >= max_connections_per_group(config);
-  if (!is_group_full && connections.size() < config.max_connections) return true;
-  ServerConnection* connection = connections.least_missed(group, is_group_full, now);
-  if (connection == nullptr) return false;
-  connection->note_end(EndReason::kGaveWay, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
-  remove(connection->serial());
-  return true;
+// Takes a place for a connection of this peer, which is of the group. If necessary it ends other connections.
+std::optional<ConnectionTable::Place> Server::Impl::take_place(const sockaddr_storage& newcomer,
+                                                               const std::string& group) {
+  std::optional<ConnectionTable::Place> place = connections.take(group);
+  while (!place) {
+    ServerConnection* connection = connections.gives_way(group, now);
+    if (connection == nullptr) return {};
+    connection->note_end(EndReason::kGaveWay, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
+    remove(connection->serial());
+    place = connections.take(group);
+  }
+  return place;
 }
 
-verbs::Status Server::Impl::accept(std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer) {
+verbs::Status Server::Impl::accept(ConnectionTable::Place place, std::unique_ptr<verbs::CmId> id,
+                                   const verbs::ConnParam& peer) {
   if (auto status = messages.replace_overrun(device, *pd, *events); !status.ok()) return status.error();
   auto completions = cqs->take(messages.completions());
   if (!completions.ok()) return completions.error();
-  auto connection =
-      ServerConnection::accept(*shared, std::move(*completions), std::move(id), peer, connections.next_serial(), now);
+  auto connection = ServerConnection::accept(*shared, std::move(*completions), std::move(id), peer, place.serial, now);
   if (!connection.ok()) return connection.error();
   ++sums.opened;
   if (shared->observer != nullptr) {
     shared->observer->on_connection({(*connection)->serial()}, (*connection)->group());
   }
-  connections.insert(std::move(*connection));
+  connections.insert(std::move(place), std::move(*connection));
   return {};
 }
 
@@ -261,11 +265,11 @@ std::size_t Server::Impl::drain() {
 }
 
 void Server::Impl::on_overrun() {
-  for (const auto& [serial, connection] : connections) {
-    if (!connection->lost_completions()) continue;
-    connection->endpoint().fail("the completion queue overflowed");
-    activate(*connection);
-  }
+  connections.for_each([this](ServerConnection& connection) {
+    if (!connection.lost_completions()) return;
+    connection.endpoint().fail("the completion queue overflowed");
+    activate(connection);
+  });
 }
 
 std::size_t Server::Impl::drain_shared_receives() {
@@ -401,10 +405,10 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
   // Callbacks see a complete server.
-  for (auto& [serial, connection] : impl_->connections) {
-    connection->end_calls("the server is gone", impl_->now);
-    connection->link().end("the server is gone");
-  }
+  impl_->connections.for_each([this](ServerConnection& connection) {
+    connection.end_calls("the server is gone", impl_->now);
+    connection.link().end("the server is gone");
+  });
 }
 
 sockaddr_storage Server::local_addr() const {
@@ -520,14 +524,15 @@ ServerMemory Server::memory() const {
 
 verbs::QpCounters Server::counters() const {
   verbs::QpCounters sum = impl_->sums.ended_messages;
-  for (const auto& [serial, connection] : impl_->connections) sum += connection->qp().counters();
+  impl_->connections.for_each([&sum](ServerConnection& connection) { sum += connection.qp().counters(); });
   return sum;
 }
 
 ServerStatistics Server::statistics() const {
   ServerStatistics all = impl_->sums;
   all.connections.reserve(impl_->connections.size());
-  for (const auto& [serial, connection] : impl_->connections) all.connections.push_back(connection->statistics());
+  impl_->connections.for_each(
+      [&all](ServerConnection& connection) { all.connections.push_back(connection.statistics()); });
   return all;
 }
 

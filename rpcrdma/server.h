@@ -71,9 +71,9 @@ struct ServerConfig {
   // the cache before they are sent. A Call that needs more than this limit runs alone.
   std::size_t max_buffered_per_connection = (4 << 20) + (64 << 10);
   // When there is no room for a new connection, the server ends an old one: first a connection that never carried a
-  // Call, then the connection that was silent longest, of the address with the most connections.
+  // Call, then one of the address with the most connections, also one with Calls under way. Clients send these again.
   std::size_t max_connections = 1024;
-  // The same for one address; 0: three quarters of max_connections.
+  // The same for one address; 0: max_connections.
   std::size_t max_connections_per_client = 0;
   // Decides by its address whether a peer may connect. The server calls it on its own thread, before it spends anything
   // on the connection. It rejects the connection if the answer is false. Empty: all peers may connect.

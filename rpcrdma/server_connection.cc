@@ -69,7 +69,7 @@ ServerConnection::~ServerConnection() {
 verbs::Status ServerConnection::start(const verbs::ConnParam& peer, std::uint32_t serial) {
   const ServerConfig& config = shared_.config;
   const verbs::Caps& caps = shared_.device.caps();
-  auto endpoint = Endpoint::create(shared_.pd, shared_.messages.next(serial));
+  auto endpoint = Endpoint::create(shared_.pd, shared_.messages.next(serial, group_));
   if (!endpoint.ok()) return endpoint.error();
   id_->context = serial;
   endpoint_ = std::move(*endpoint);

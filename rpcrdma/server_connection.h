@@ -51,6 +51,7 @@ class ServerConnection {
   verbs::Qp& qp() { return *qp_; }
   Endpoint& endpoint() { return *endpoint_; }
   Responder& responder() { return *responder_; }
+  const Responder& responder() const { return *responder_; }
   Link& link() { return *link_; }
   Requester* reverse() { return reverse_ ? &reverse_->calls() : nullptr; }  // null: no reverse credits
   bool lost_completions() const { return completions_.overrun() || (receives_ && receives_->overrun); }

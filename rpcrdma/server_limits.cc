@@ -6,6 +6,7 @@
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/endpoint.h"
 #include "rpcrdma/profiles.h"
+#include "rpcrdma/receive_plan.h"
 #include "rpcrdma/reverse.h"
 
 namespace weft::rpcrdma {
@@ -23,8 +24,7 @@ std::size_t largest_call(const ServerConfig& config) {
 }  // namespace
 
 std::size_t max_connections_per_group(const ServerConfig& config) {
-  if (config.max_connections_per_client != 0) return config.max_connections_per_client;
-  return config.max_connections - config.max_connections / 4;
+  return config.max_connections_per_client != 0 ? config.max_connections_per_client : config.max_connections;
 }
 
 std::size_t max_buffered_per_group(const ServerConfig& config) {
@@ -56,6 +56,9 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   if (config.max_item == 0 || config.max_call == 0 || config.max_item > config.max_buffered ||
       largest_call(config) > config.max_buffered) {
     return verbs::Error{EINVAL, "max_buffered must hold one Call of max_call and three times max_item"};
+  }
+  if (shares_receives(config, caps)) {
+    if (const auto plan = ReceivePlan::make(config, caps); !plan.ok()) return plan.error();
   }
   return {};
 }

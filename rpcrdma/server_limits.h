@@ -11,8 +11,8 @@ namespace weft::rpcrdma {
 // Whether the device and the server can satisfy the configuration.
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps);
 
-// The limits for one group of addresses (peer_group): three quarters of the connections and a quarter of the buffered
-// octets if the configuration says 0.
+// The limits for one group of addresses (peer_group): all connections and a quarter of the buffered octets if the
+// configuration says 0.
 std::size_t max_connections_per_group(const ServerConfig& config);
 std::size_t max_buffered_per_group(const ServerConfig& config);
 

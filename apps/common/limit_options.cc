@@ -22,16 +22,15 @@ void add_limit(CLI::App& command, const std::string& name, std::optional<std::si
 }  // namespace
 
 std::size_t LimitOptions::connections_per_address(std::size_t all) const {
-  return std::min(max_connections_per_address.value_or(all - all / 4), all);
+  return std::min(max_connections_per_address.value_or(all), all);
 }
 
-void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least,
-                       const std::string& per_address) {
+void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least) {
   const CLI::Range connections(std::uint64_t{1}, kMostConnections);
   add_limit(command, "--max-connections", options.max_connections, 1, connections, "N",
             "connections of all clients (default 1024, or fewer if the limit of open files is low)");
   add_limit(command, "--max-connections-per-address", options.max_connections_per_address, 1, connections, "N",
-            "connections of one IPv4 address or IPv6 /64 (default " + per_address + ")");
+            "connections of one IPv4 address or IPv6 /64 (default all, until clients of others come)");
   add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, CLI::Range(least.mib, kMostMib),
             "MIB", "memory for large requests and replies of all clients, in MiB; further requests wait (default 256)");
   add_limit(command, "--max-buffered-per-address", options.max_buffered_per_address, std::size_t{1} << 20,

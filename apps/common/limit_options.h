@@ -19,8 +19,8 @@ struct LimitOptions {
   std::optional<std::size_t> max_buffered;              // bytes
   std::optional<std::size_t> max_buffered_per_address;  // bytes
 
-  // The bound for one address when all together may have `all`: the option, but at most `all`, or else three quarters
-  // of `all`.
+  // The bound for one address when all together may have `all`: the option, but at most `all`, or else `all`: an
+  // address with many connections gives them up when others come.
   std::size_t connections_per_address(std::size_t all) const;
 };
 
@@ -33,8 +33,6 @@ struct LeastBuffered {
 
 // add_limit_options puts --max-connections, --max-connections-per-address, --max-buffered and
 // --max-buffered-per-address on a command. `options` outlives the parse.
-// per_address: the default of the second one, in words.
-void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {},
-                       const std::string& per_address = "three quarters of all");
+void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuffered& least = {});
 
 }  // namespace weft::apps

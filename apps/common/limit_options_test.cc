@@ -19,8 +19,7 @@ LimitOptions parse(const std::string& line) {
 TEST(LimitOptions, WithoutThemThereAreDefaults) {
   const LimitOptions none = parse("");
   EXPECT_FALSE(none.max_connections);
-  EXPECT_EQ(none.connections_per_address(1024), 768u);
-  EXPECT_EQ(none.connections_per_address(1), 1u);
+  EXPECT_EQ(none.connections_per_address(1024), 1024u);
   EXPECT_FALSE(none.max_buffered || none.max_buffered_per_address);
 }
 

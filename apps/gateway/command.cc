@@ -74,10 +74,7 @@ absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const LimitOptions
                         .clients = options.max_connections});
   if (!plan.ok()) return plan.status();
   out.connections = plan->clients;
-  // Where all places are taken, the address that holds most gives way. So without the option one address may have all:
-  // it may be another gateway.
-  out.connections_per_address =
-      std::min(options.max_connections_per_address.value_or(out.connections), out.connections);
+  out.connections_per_address = options.connections_per_address(out.connections);
   out.lost = std::min(gateway::ToTcpConfig{}.max_lost, out.connections / 4 + 1);
   out.buffered = options.max_buffered.value_or(kMaxBuffered);
   out.buffered_per_address =
@@ -207,8 +204,7 @@ void register_gateway_command(CLI::App& root, CommandContext& context) {
   metrics::add_metrics_option(*gateway, options->metrics);
   add_limit_options(*gateway, options->limits,
                     {.mib = gateway::ToRdmaConfig::kLeastBuffered >> 20,
-                     .mib_per_address = gateway::ToRdmaConfig::kLeastBufferedPerAddress >> 20},
-                    "all; where they are taken, the address that has most gives one up");
+                     .mib_per_address = gateway::ToRdmaConfig::kLeastBufferedPerAddress >> 20});
   gateway->footer(
       "Examples:\n"
       "  weft gateway --listen rdma://127.0.0.1 --connect tcp://127.0.0.1  RDMA clients reach an NFS server over TCP\n"

@@ -1,5 +1,6 @@
 #include "rpcrdma/testing/fake_device.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -64,13 +65,15 @@ class FakeCmId final : public verbs::CmId {
     return {};
   }
   sockaddr_storage local_addr() const override { return {}; }
-  sockaddr_storage peer_addr() const override { return {}; }
+  sockaddr_storage peer_addr() const override { return peer_; }
 
-  void push_request() {
+  void push_request(const sockaddr_storage& peer) {
     verbs::CmEvent event;
     event.type = verbs::CmEventType::kConnectRequest;
     event.id = this;
-    event.new_id = std::make_unique<FakeCmId>(device_, events_);
+    auto id = std::make_unique<FakeCmId>(device_, events_);
+    id->peer_ = peer;
+    event.new_id = std::move(id);
     event.param.responder_resources = event.param.initiator_depth = 16;
     events_->push_back(std::move(event));
   }
@@ -108,6 +111,7 @@ class FakeCmId final : public verbs::CmId {
   FakeDevice& device_;
   std::shared_ptr<Events> events_;
   verbs::testing::EndTap tap_;
+  sockaddr_storage peer_{};
 };
 
 verbs::Result<std::unique_ptr<verbs::Qp>> FakeCmId::create_qp(verbs::Pd&, const verbs::QpInitAttr& attr) {
@@ -187,9 +191,10 @@ verbs::Result<std::unique_ptr<verbs::CmChannel>> FakeDevice::create_event_channe
   return std::unique_ptr<verbs::CmChannel>(new FakeCmChannel(*this));
 }
 
-void FakeDevice::have_shared_receives() {
+void FakeDevice::have_shared_receives(std::uint32_t max_wr) {
   caps_.max_srq = 1;
-  caps_.max_srq_wr = kMany;
+  caps_.max_srq_wr = max_wr;
+  caps_.max_cqe = std::max(caps_.max_cqe, max_wr);
 }
 
 void FakeDevice::remove() {
@@ -197,8 +202,8 @@ void FakeDevice::remove() {
   id_->push(verbs::CmEventType::kDeviceRemoval, "taken away");
 }
 
-void FakeDevice::ask() {
-  listener_->push_request();
+void FakeDevice::ask(const sockaddr_storage& peer) {
+  listener_->push_request(peer);
 }
 
 void FakeDevice::break_connection(const std::string& text, int status) {

@@ -40,13 +40,13 @@ class FakeDevice final : public verbs::Device {
   void break_connection(const std::string& text = "broken", int status = 0);
   // The device is taken out of the machine.
   void remove();
-  // A peer asks for a connection to the id that listens.
-  void ask();
+  // A peer of this address asks for a connection to the id that listens.
+  void ask(const sockaddr_storage& peer = {});
   // The queue that was made last loses completions.
   void overflow_cq() { cq_->overflowed = true; }
   // The queue for the Receives of the connection that was made last loses completions.
   void overflow_receive_cq() { recv_cq_->overflowed = true; }
-  void have_shared_receives();
+  void have_shared_receives(std::uint32_t max_wr = 4096);
   void have_windows() { caps_.mem_windows_type2 = caps_.remote_invalidation = true; }
   std::size_t num_attempts() const { return num_attempts_; }
   std::size_t num_disconnects() const { return num_disconnects_; }

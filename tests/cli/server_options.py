@@ -148,8 +148,8 @@ def test_descriptors(weft):
 
 
 def serve_newcomers(weft, world):
-    """All places are taken, and one client more is served; not where all wait for the silent server of the gateway."""
-    for _ in range(16 if world.name == TO_TCP else 17):
+    """All places are taken, and one client more is served."""
+    for _ in range(17):
         if world.name == TO_RDMA:
             world.stack.enter_context(Rpc(world.program.ready["listen"])).call(NFS, 3, 0)
         else:

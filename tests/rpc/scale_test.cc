@@ -121,29 +121,24 @@ TEST_F(ScaleTest, WhenReceivesAreLowGrantsFall) {
     most = std::max(most, promised);
     return num_ended == 4000;
   });
-  EXPECT_EQ(most, 4u * 8 + 64);
+  EXPECT_LE(most, 4u * 8 + 32) << "an address leaves as much as it takes";
   EXPECT_LT(least, most);
 }
 
-TEST_F(ScaleTest, AClientMayHaveSoManyConnections) {
+TEST_F(ScaleTest, AnAddressMayHaveSoManyConnections) {
   listen({.max_connections_per_client = 2});
   open_idle(2);
   file.hold = true;
   std::size_t num_ended = 0;
   for (auto& client : idle) ASSERT_TRUE(client->call(null_call(), [&](const Reply&) { ++num_ended; }).ok());
   run_until([&] { return file.held.size() == 2; });
-  auto third = connect();
-  clients.push_back(third.get());
-  run_until([&] { return third->state() == Client::State::kClosed; });
+  // The third takes the place of one of the two.
   file.hold = false;
-  file.answer_held();
-  run_until([&] { return num_ended == 2; });
-  expect_null_works(*idle[0]);
-  clients = {idle[1].get()};
-  idle.erase(idle.begin());
-  run_until([&] { return server->num_connections() == 1; });
   open_idle(1);
   EXPECT_EQ(server->num_connections(), 2u);
+  run_until([&] { return num_ended == 1; });
+  file.answer_held();
+  run_until([&] { return num_ended == 2; });
 }
 
 TEST_F(ScaleTest, APeerThatIsNotAdmittedIsRejected) {
