@@ -11,61 +11,32 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// Octets of the arguments that distinguish Calls: the beginning of the arguments names the objects of a Call.
-constexpr std::size_t kSummed = 256;
 constexpr std::size_t kMaxWaiting = 4;
 constexpr std::size_t kMaxFatal = 256;
 constexpr std::size_t kEntryOctets = 256;  // approximate size besides the Reply
 
-// FNV-1a of 64 bits.
-class Checksum {
- public:
-  void add(ConstBytes octets) {
-    for (const std::uint8_t octet : octets) sum_ = (sum_ ^ octet) * 0x100000001b3;
-  }
-  void add(std::uint32_t word) {
-    for (int shift = 24; shift >= 0; shift -= 8) sum_ = (sum_ ^ (word >> shift & 0xff)) * 0x100000001b3;
-  }
-  std::uint64_t value() const { return sum_; }
-
- private:
-  std::uint64_t sum_ = 0xcbf29ce484222325;
-};
-
-// Adds the first octets of a stream that consists of pieces.
-class FirstOctets {
- public:
-  explicit FirstOctets(Checksum& sum) : sum_(sum) {}
-  void add(ConstBytes octets) {
-    const std::size_t num = std::min(octets.size(), kSummed - std::min(kSummed, length_));
-    sum_.add(octets.first(num));
-    length_ += octets.size();
-  }
-  std::size_t length() const { return length_; }
-
- private:
-  Checksum& sum_;
-  std::size_t length_ = 0;
-};
-
 }  // namespace
 
-RequestKey request_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
-                       std::span<const KeptItem> items) {
-  Checksum sum;
-  sum.add(rpc.cred.flavor);
-  // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
-  if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) sum.add(rpc.cred.body);
-  FirstOctets stream(sum);
+RequestKey DuplicateRequestCache::key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc,
+                                         ConstBytes args, std::span<const KeptItem> items) const {
+  SipHash hash(secret_);
+  std::size_t length = 0;
+  const auto add = [&](ConstBytes octets) {
+    hash.add(octets);
+    length += octets.size();
+  };
   std::size_t done = 0;
   for (const KeptItem& item : items) {
-    stream.add(args.subspan(done, item.position - done));
-    stream.add(item.data);
-    stream.add(ConstBytes(kZeros).first(xdr::padding(item.data.size())));
+    add(args.subspan(done, item.position - done));
+    add(item.data);
+    add(ConstBytes(kZeros).first(xdr::padding(item.data.size())));
     done = item.position;
   }
-  stream.add(args.subspan(done));
-  return {client, xid, rpc.program, rpc.version, rpc.procedure, stream.length(), sum.value()};
+  add(args.subspan(done));
+  hash.add(rpc.cred.flavor);
+  // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
+  if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) hash.add(rpc.cred.body);
+  return {client, xid, rpc.program, rpc.version, rpc.procedure, length, hash.value()};
 }
 
 KeptReply KeptReply::of(const ServedReply& reply) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/sip_hash.h"
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
@@ -25,8 +26,8 @@ struct RequestKey {
   std::string client;  // its address
   std::uint32_t xid = 0;
   std::uint32_t program = 0, version = 0, procedure = 0;
-  std::uint64_t length = 0;    // octets of the arguments, items included
-  std::uint64_t checksum = 0;  // of the credential and the first octets of the arguments
+  std::uint64_t length = 0;  // octets of the arguments, items included
+  std::uint64_t hash = 0;    // of the arguments and the credential, under a secret of the server
   auto operator<=>(const RequestKey&) const = default;
 };
 
@@ -35,10 +36,6 @@ struct KeptItem {
   std::size_t position = 0;  // in octets of the arguments without items
   ConstBytes data;
 };
-
-// The key of a Call, the same whether its items come inline or by Read chunk.
-RequestKey request_key(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
-                       std::span<const KeptItem> items);
 
 // KeptReply: a ServedReply in memory of its own.
 struct KeptReply {
@@ -73,7 +70,13 @@ class DuplicateRequestCache {
     kAnswer,  // the Call has run: find has the Reply
   };
 
-  explicit DuplicateRequestCache(const DuplicateRequestLimits& config) : config_(config) {}
+  // secret: of the hashes in keys. A peer that knows it can make Calls that get the answers of other Calls.
+  explicit DuplicateRequestCache(const DuplicateRequestLimits& config, const SipHash::Key& secret = {})
+      : config_(config), secret_(secret) {}
+
+  // The key of a Call, the same whether its items come inline or by Read chunk.
+  RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                    std::span<const KeptItem> items) const;
 
   // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
   void on_time(TimePoint now);
@@ -136,6 +139,7 @@ class DuplicateRequestCache {
   void drop_fatal();
 
   DuplicateRequestLimits config_;
+  SipHash::Key secret_;
   TimePoint now_{};
   Entries entries_;  // oldest first
   Groups groups_;    // only groups with entries

@@ -172,6 +172,11 @@ TEST_F(DuplicateRequestCacheTest, FatalCallsOfTheAddressesOfOneGroupAreCountedTo
   EXPECT_FALSE(cache.was_fatal("2001:db8::998", 2));
 }
 
+RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
+                  std::span<const KeptItem> items) {
+  return DuplicateRequestCache(DuplicateRequestLimits{}).key_of(client, xid, rpc, args, items);
+}
+
 TEST(RequestKeyOf, IsTheSameInEveryFormOfACall) {
   const OpaqueAuth cred = auth_sys_of_this_process();
   const CallHeaderView rpc{7, 100003, 3, 7, cred, {}};
@@ -182,20 +187,33 @@ TEST(RequestKeyOf, IsTheSameInEveryFormOfACall) {
     whole.insert(whole.end(), data.begin(), data.end());
     whole.resize(xdr::round_up(whole.size()));
     const KeptItem item{reduced.size(), data};
-    const RequestKey key = request_key("a", 7, rpc, reduced, {&item, 1});
-    EXPECT_EQ(key, request_key("a", 7, rpc, whole, {})) << len;
+    const RequestKey key = key_of("a", 7, rpc, reduced, {&item, 1});
+    EXPECT_EQ(key, key_of("a", 7, rpc, whole, {})) << len;
     EXPECT_EQ(key.length, whole.size());
-    // Other data, where it is looked at.
-    Octets other = data;
-    other[0] ^= 1;
-    const KeptItem other_item{reduced.size(), other};
-    EXPECT_NE(key, request_key("a", 7, rpc, reduced, {&other_item, 1}));
+    // Other data, at either end.
+    for (const std::size_t at : {std::size_t{0}, len - 1}) {
+      Octets other = data;
+      other[at] ^= 1;
+      const KeptItem other_item{reduced.size(), other};
+      EXPECT_NE(key, key_of("a", 7, rpc, reduced, {&other_item, 1})) << len;
+    }
   }
+}
+
+// A peer that could make two Calls of one key would have a Call of another client answered with what its own did.
+TEST(RequestKeyOf, DependsOnTheServersSecret) {
+  const OpaqueAuth cred = auth_sys_of_this_process();
+  const CallHeaderView rpc{7, 100003, 3, 7, cred, {}};
+  const Octets args = pattern(40);
+  const DuplicateRequestCache one(DuplicateRequestLimits{}, SipHash::random_key());
+  const DuplicateRequestCache other(DuplicateRequestLimits{}, SipHash::random_key());
+  EXPECT_EQ(one.key_of("a", 7, rpc, args, {}), one.key_of("a", 7, rpc, args, {}));
+  EXPECT_NE(one.key_of("a", 7, rpc, args, {}), other.key_of("a", 7, rpc, args, {}));
 }
 
 TEST(RequestKeyOf, IsAnotherForAnotherCaller) {
   OpaqueAuth cred{1, pattern(40)};
-  const auto key = [&cred] { return request_key("a", 7, {7, 100003, 3, 7, cred, {}}, {}, {}); };
+  const auto key = [&cred] { return key_of("a", 7, {7, 100003, 3, 7, cred, {}}, {}, {}); };
   const RequestKey own = key();
   cred.body[8] ^= 1;
   EXPECT_NE(key(), own);

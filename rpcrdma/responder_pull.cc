@@ -302,7 +302,7 @@ bool Responder::is_duplicate(CallSlot slot) {
   std::vector<KeptItem> items;
   items.reserve(call.items.size());
   for (const Call::Item& item : call.items) items.push_back({item.position, item.data.octets()});
-  const RequestKey key = request_key(config_.client, call.xid, call.rpc, call.args, items);
+  const RequestKey key = config_.duplicate_requests->key_of(config_.client, call.xid, call.rpc, call.args, items);
   const ServedCallId id = id_of(slot);
   switch (config_.duplicate_requests->on_call(key, config_.peer_group, id)) {
     case DuplicateRequestCache::Verdict::kRun: return false;

@@ -87,7 +87,7 @@ struct Server::Impl {
         programs(p.begin(), p.end()),
         config(with_default_threshold(c)),
         log(config.log, "client"),
-        duplicate_requests(config.duplicate_requests),
+        duplicate_requests(config.duplicate_requests, SipHash::random_key()),
         connections(config.max_connections, max_connections_per_group(config)),
         flushing(2 * std::max(kMinFlushing, config.max_connections),
                  std::max(kMinFlushing, max_connections_per_group(config))) {
