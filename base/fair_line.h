@@ -43,8 +43,8 @@ class FairLine {
     Amount expected = 0;  // for done()
   };
 
-  // max_turns: turns of one address that may go on at once.
-  explicit FairLine(std::size_t max_turns = SIZE_MAX) : max_turns_(max_turns) {}
+  // max_turns: turns of one address that may go on at once. usual: the least distance between two newcomers.
+  explicit FairLine(std::size_t max_turns = SIZE_MAX, Amount usual = 1) : max_turns_(max_turns), usual_(usual) {}
   FairLine(const FairLine&) = delete;
   FairLine& operator=(const FairLine&) = delete;
 
@@ -59,12 +59,29 @@ class FairLine {
   void done(const Turn& turn, Amount cost) { done(turn.client, turn.expected, cost); }
   void done(std::uint64_t client, Amount expected, Amount cost);
 
-  // serve_next offers the first thing of each client, in the order of the line, until one is taken: `begins` gets the
-  // client's number and the thing, and returns the cost of its turn, or nothing if it has to wait on. What was taken
-  // has left the line. False: nothing was taken. `begins` may push and remove other clients; what it does to the order
-  // counts from the next call.
+  // serve_at_once: a client that does not wait received something; 0: nothing to speak of. From now on the line knows
+  // the client, and newcomers stand behind it.
+  void serve_at_once(const Client& client, Amount cost);
+
+  // Offer is the answer of a client whose turn came: it began, at this cost, or it has to wait on. Then others do not
+  // take what it waits for. But clients of its address that expect less may pass it as long as all of them together
+  // take no more than it expects.
+  struct Offer {
+    Ledger::Verdict verdict = Ledger::Verdict::kClient;
+    Amount cost = 0;  // with kFits
+
+    static Offer begun(Amount cost) { return {Ledger::Verdict::kFits, cost}; }
+    // kClient: for something of its own, so others may pass it. kAddress: for something of its address. kAll: for
+    // something that all have in common.
+    static Offer waits(Ledger::Verdict verdict) { return {verdict, 0}; }
+  };
+  // serve_next offers the first things of the clients, in the order of the line, until one of them begins: `begins`
+  // gets the client's number and the thing, and returns an Offer. What has begun has left the line. False: nothing has
+  // begun. `begins` may push and remove other clients.
   template <typename F>
   bool serve_next(F&& begins);
+  // The client waits no more. The line still knows it.
+  void withdraw(std::uint64_t client);
 
   // The client is gone. Its waiting things that `is_wanted` does not want are returned; the others get their turns.
   template <typename F>
@@ -130,6 +147,8 @@ class FairLine {
     std::size_t num_things = 0;
     std::size_t num_turns = 0;
     std::size_t num_members = 0;
+    std::uint64_t passed = 0;  // the client whose turn it is, and that has to wait
+    Amount passed_by = 0;      // what others have taken meanwhile
     bool waits() const { return !order.line.empty(); }
     Amount likely() const { return received.per_turn; }
   };
@@ -143,6 +162,11 @@ class FairLine {
   // The same with the cost of a turn that has ended.
   void settle(Member& member, Amount expected, Amount cost);
   void pop(Member& member);
+  enum class Served : std::uint8_t { kBegun, kNextAddress, kNone };
+  template <typename F>
+  Served serve_address(const Place& address, F& begins);
+  bool may_pass(const Place& address, std::uint64_t client, Amount expected);
+  void begin_turn(Member& member);
   template <typename M>
   void charge(M& member, Order<M>& order, Amount from, Amount to);
   template <typename M>
@@ -156,6 +180,7 @@ class FairLine {
   static constexpr Amount kMaxCost = Amount{1} << 40;
 
   const std::size_t max_turns_;
+  const Amount usual_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Member>> clients_;
   std::unordered_map<std::string, std::unique_ptr<Address>> addresses_;
   Order<Address> order_;
@@ -167,7 +192,7 @@ class FairLine {
 template <typename T>
 template <typename M>
 void FairLine<T>::begin_anew(M& member, Order<M>& order, Amount expected) {
-  const Amount mean = std::max<Amount>(mean_.per_turn, 1);
+  const Amount mean = std::max<Amount>(mean_.per_turn, usual_);
   const Amount ahead = order.door - std::min(order.door, order.floor);
   const Amount own = expected == 0 ? ahead : ahead / mean * std::min(expected, mean);
   member.received.sum = order.floor + own;
@@ -280,8 +305,7 @@ std::optional<typename FairLine<T>::Turn> FairLine<T>::take() {
   Address* address = next_address();
   if (address == nullptr) return std::nullopt;
   Member& member = *address->order.line.begin()->second;
-  order_.floor = std::max(order_.floor, address->received.sum);
-  address->order.floor = std::max(address->order.floor, member.received.sum);
+  begin_turn(member);
   const Amount likely = member.likely() != 0 ? member.likely() : mean_.per_turn;
   const Amount expected = std::max<Amount>(likely, 1);
   Turn turn{std::move(member.things.front().what), member.number, expected};
@@ -303,29 +327,91 @@ void FairLine<T>::done(std::uint64_t client, Amount expected, Amount cost) {
   forget_if_over(member);
 }
 
+// Places stay in order while others come and go, so a Place is where the round goes on.
 template <typename T>
 template <typename F>
 bool FairLine<T>::serve_next(F&& begins) {
-  std::vector<std::uint64_t> round;
-  for (const auto& [of_address, address] : order_.line) {
-    for (const auto& [of_member, member] : address->order.line) round.push_back(member->number);
-  }
-  for (const std::uint64_t number : round) {
-    const auto at = clients_.find(number);
-    if (at == clients_.end() || !at->second->waits()) continue;
-    const std::optional<Amount> cost = begins(number, at->second->things.front().what);
-    if (!cost) continue;
-    const auto again = clients_.find(number);
-    if (again == clients_.end()) return true;
-    Member& member = *again->second;
-    order_.floor = std::max(order_.floor, member.address->received.sum);
-    member.address->order.floor = std::max(member.address->order.floor, member.received.sum);
-    settle(member, 0, *cost);
-    if (member.waits()) pop(member);
-    forget_if_over(member);
-    return true;
+  for (auto at = order_.line.begin(); at != order_.line.end();) {
+    const Place place = at->first;
+    const Served served = serve_address(place, begins);
+    if (served != Served::kNextAddress) return served == Served::kBegun;
+    at = order_.line.upper_bound(place);
   }
   return false;
+}
+
+template <typename T>
+template <typename F>
+typename FairLine<T>::Served FairLine<T>::serve_address(const Place& address, F& begins) {
+  using Verdict = Ledger::Verdict;
+  std::optional<Place> last;
+  Amount below = kUnbounded;  // who expects as much is not asked
+  bool passes = false;
+  for (;;) {
+    const auto of = order_.line.find(address);
+    if (of == order_.line.end()) return Served::kNextAddress;
+    Address& from = *of->second;
+    const auto& line = from.order.line;
+    const auto at = last ? line.upper_bound(*last) : line.begin();
+    if (at == line.end()) return Served::kNextAddress;
+    last = at->first;
+    const std::uint64_t number = at->second->number;
+    const Amount expected = at->second->likely();
+    if (expected >= below) continue;
+    const Offer offer = begins(number, at->second->things.front().what);
+    if (offer.verdict == Verdict::kAll) return Served::kNone;
+    if (offer.verdict == Verdict::kClient) continue;
+    if (offer.verdict == Verdict::kAddress) {
+      if (!passes && !may_pass(address, number, expected)) return Served::kNextAddress;
+      passes = true;
+      below = expected;
+      continue;
+    }
+    const auto again = clients_.find(number);
+    if (again == clients_.end()) return Served::kBegun;
+    Member& member = *again->second;
+    begin_turn(member);
+    if (passes) member.address->passed_by += offer.cost;
+    settle(member, 0, offer.cost);
+    if (member.waits()) pop(member);
+    forget_if_over(member);
+    return Served::kBegun;
+  }
+}
+
+// Whether others may pass this client, the first one of its address that waits for what others would take.
+template <typename T>
+bool FairLine<T>::may_pass(const Place& address, std::uint64_t client, Amount expected) {
+  const auto of = order_.line.find(address);
+  if (of == order_.line.end()) return false;
+  Address& from = *of->second;
+  if (std::exchange(from.passed, client) != client) from.passed_by = 0;
+  return from.passed_by < expected;
+}
+
+template <typename T>
+void FairLine<T>::begin_turn(Member& member) {
+  order_.floor = std::max(order_.floor, member.address->received.sum);
+  member.address->order.floor = std::max(member.address->order.floor, member.received.sum);
+}
+
+// As if it had come into the line and been next.
+template <typename T>
+void FairLine<T>::serve_at_once(const Client& client, Amount cost) {
+  Member& member = enter(client, cost);
+  if (cost == 0) return;
+  Address& address = *member.address;
+  if (!address.waits()) address.received.sum = std::max(address.received.sum, order_.floor);
+  if (!member.waits()) member.received.sum = std::max(member.received.sum, address.order.floor);
+  begin_turn(member);
+  settle(member, 0, cost);
+}
+
+template <typename T>
+void FairLine<T>::withdraw(std::uint64_t client) {
+  const auto at = clients_.find(client);
+  if (at == clients_.end()) return;
+  while (at->second->waits()) pop(*at->second);
 }
 
 template <typename T>

@@ -176,24 +176,63 @@ TEST(FairLine, RemovesWhatNobodyWantsAndForgetsTheClient) {
   EXPECT_TRUE(line.remove(1).empty());
 }
 
+using Verdict = Ledger::Verdict;
+using Offer = Line::Offer;
+
 TEST(FairLine, ServesInOrderWhoeverCanBegin) {
   Line line;
   line.push({1, "a"}, 10);
   line.push({2, "a"}, 20);
   line.push({3, "b"}, 30);
   const auto only = [&](std::uint64_t wanted, Amount cost) {
-    return line.serve_next(
-        [&](std::uint64_t client, int) { return client == wanted ? std::optional(cost) : std::nullopt; });
+    return line.serve_next([&](std::uint64_t client, int) { return client == wanted ? Offer::begun(cost) : Offer{}; });
   };
   EXPECT_TRUE(only(2, 100));
   EXPECT_FALSE(only(2, 100));
   line.push({2, "a"}, 21);
   std::vector<std::uint64_t> order;
-  EXPECT_FALSE(line.serve_next([&](std::uint64_t client, int) -> std::optional<Amount> {
+  EXPECT_FALSE(line.serve_next([&](std::uint64_t client, int) {
     order.push_back(client);
-    return std::nullopt;
+    return Offer{};
   }));
   EXPECT_EQ(order, (std::vector<std::uint64_t>{3, 1, 2}));
+}
+
+TEST(FairLine, NobodyPassesAClientThatWaitsForWhatTheyWouldTake) {
+  Line line;
+  line.push({1, "a"}, 0);
+  line.push({2, "a"}, 0);
+  line.push({3, "b"}, 0);
+  const auto asked = [&](Verdict of_first) {
+    std::vector<std::uint64_t> order;
+    EXPECT_FALSE(line.serve_next([&](std::uint64_t client, int) {
+      order.push_back(client);
+      return Offer::waits(client == 1 ? of_first : Verdict::kClient);
+    }));
+    return order;
+  };
+  EXPECT_EQ(asked(Verdict::kClient), (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(asked(Verdict::kAddress), (std::vector<std::uint64_t>{1, 3}));
+  EXPECT_EQ(asked(Verdict::kAll), (std::vector<std::uint64_t>{1}));
+}
+
+// Those that ask for little pass one that has to wait for much, but not for ever.
+TEST(FairLine, AClientIsPassedByNoMoreThanItExpects) {
+  Line line;
+  line.push({1, "a"}, 0, 100);
+  for (std::uint64_t client = 2; client < 30; ++client) line.push({client, "a"}, 0, 1000);
+  std::size_t num_passed = 0;
+  for (std::uint64_t client = 30; client < 60; ++client) {
+    line.push({client, "a"}, 0, 10);
+    while (line.serve_next([&](std::uint64_t asked, int) {
+      EXPECT_TRUE(asked == 1 || asked >= 30);
+      return asked >= 30 ? Offer::begun(10) : Offer::waits(Verdict::kAddress);
+    })) {
+      ++num_passed;
+    }
+  }
+  EXPECT_GE(num_passed, 10u);
+  EXPECT_LT(num_passed, 20u) << "some stand before it, and ten pass it";
 }
 
 TEST(FairLine, WhatIsServedMayRemoveItself) {
@@ -201,10 +240,65 @@ TEST(FairLine, WhatIsServedMayRemoveItself) {
   line.push({1, "a"}, 0);
   EXPECT_TRUE(line.serve_next([&](std::uint64_t client, int) {
     line.remove(client);
-    return std::optional<Amount>(5);
+    return Offer::begun(5);
   }));
   EXPECT_EQ(line.num_clients(), 0u);
   EXPECT_EQ(line.size(), 0u);
+}
+
+TEST(FairLine, OthersMayComeAndGoDuringARound) {
+  Line line;
+  for (std::uint64_t client = 1; client <= 6; ++client) line.push({client, client <= 3 ? "a" : "b"}, 0);
+  std::vector<std::uint64_t> order;
+  EXPECT_FALSE(line.serve_next([&](std::uint64_t client, int) {
+    order.push_back(client);
+    if (client == 1) line.remove(2);
+    if (client == 3) {
+      for (std::uint64_t gone = 1; gone <= 3; ++gone) line.remove(gone);
+      line.push({7, "b"}, 0);
+    }
+    return Offer{};
+  }));
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 3, 4, 5, 6, 7}));
+}
+
+// A client that has received much without a wait is no worse off than one that waited for it, and newcomers stand
+// behind it.
+TEST(FairLine, AClientThatDidNotWaitIsKnown) {
+  Line line;
+  for (int i = 0; i < 1000; ++i) line.serve_at_once({1, "a"}, 10);
+  for (std::uint64_t newcomer = 2; newcomer < 50; ++newcomer) line.push({newcomer, "a"}, 0, 10);
+  line.push({1, "a"}, 0, 10);
+  std::size_t before_it = 0;
+  for (auto turn = line.take(); turn && turn->client != 1; turn = line.take()) {
+    ++before_it;
+    line.done(*turn, 10);
+  }
+  EXPECT_LE(before_it, 2u);
+}
+
+TEST(FairLine, AClientThatReceivedNothingIsKnownToo) {
+  Line line(SIZE_MAX, 100);
+  line.serve_at_once({1, "a"}, 0);
+  for (std::uint64_t newcomer = 2; newcomer < 50; ++newcomer) {
+    line.serve_at_once({newcomer, "a"}, 0);
+    line.push({newcomer, "a"}, 0, 10);
+  }
+  line.push({1, "a"}, 0, 10);
+  EXPECT_EQ(line.take()->client, 1u);
+}
+
+TEST(FairLine, AClientThatWithdrawsIsStillKnown) {
+  Line line;
+  line.push({1, "a"}, 0);
+  line.push({1, "a"}, 1);
+  line.withdraw(1);
+  EXPECT_EQ(line.size(), 0u);
+  EXPECT_EQ(line.size_of("a"), 0u);
+  EXPECT_FALSE(line.has_next());
+  EXPECT_EQ(line.num_clients(), 1u);
+  line.push({1, "a"}, 2);
+  EXPECT_EQ(line.take()->what, 2);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ foreach(header
     base/bytes.h base/result.h base/time.h verbs-shim/api/addr_info.h verbs-shim/api/cm.h verbs-shim/api/explain.h verbs-shim/api/log.h verbs-shim/api/result.h
     verbs-shim/api/types.h verbs-shim/api/verbs.h verbs-shim/soft/device.h verbs-shim/soft/trace.h verbs-shim/ibv/device.h
     rpcrdma/binding.h rpcrdma/buffer_pool.h rpcrdma/call.h rpcrdma/call_observer.h rpcrdma/client.h rpcrdma/known_servers.h
-    rpcrdma/link_observer.h rpcrdma/policies.h rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/server_statistics.h rpcrdma/service.h
+    rpcrdma/earned_time.h rpcrdma/link_observer.h rpcrdma/policies.h rpcrdma/rpc_message.h rpcrdma/server.h rpcrdma/server_statistics.h rpcrdma/service.h
     rpcrdma/threaded.h rpcrdma/xdr/xdr.h
     nfsulb/bindings.h nfsulb/netid.h nfsulb/nfs3.h nfsulb/programs.h nfsulb/schema.h nfsulb/walk.h)
   cmake_path(GET header PARENT_PATH folder)

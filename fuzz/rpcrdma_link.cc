@@ -93,7 +93,9 @@ class Machine {
         limits_(input_.u8()),
         qp_(memory_, cq_),
         pool_(pd_, 1 << 20, 8 << 20),
-        budget_((limits_ & 1) != 0 ? 1536 << 10 : 64 << 20) {
+        budget_({.all = (limits_ & 1) != 0 ? std::size_t{1536} << 10 : std::size_t{64} << 20,
+                 .connection = kMaxHeld,
+                 .guaranteed = kGuaranteed}) {
     Endpoint::Config shape;
     shape.serial = 7;
     shape.num_receives = shape.num_sends = kCredits + kExtraReceives;
@@ -122,7 +124,7 @@ class Machine {
     responder_.reset();
     link_.reset();
     endpoint_->detach();
-    must(budget_.used == 0 && budget_.held == 0);
+    must(budget_.used() == 0 && budget_.held() == 0);
   }
 
   void run() {
@@ -131,7 +133,7 @@ class Machine {
       operation();
       settle();
       must(live_octets() <= at_first + ceiling());
-      must(budget_.used <= budget_.limit && budget_.held <= budget_.used + kGuaranteed);
+      must(budget_.used() <= budget_.bounds().all && budget_.held() <= budget_.used() + kGuaranteed);
     }
     const bool is_called = responder_ || (reverse_ && is_wg07());
     if (is_called && !endpoint_->failure() && !qp_.broken()) check_alive();
@@ -142,7 +144,7 @@ class Machine {
   bool is_wg07() const { return (settings_ & 2) != 0; }
   // Of the memory beyond the first. An end that calls holds the arguments of its own Calls, too.
   std::size_t ceiling() const {
-    return (is_client() ? 0 : budget_.held + kServersCeiling) + (requester_ ? kClientsCeiling : 0);
+    return (is_client() ? 0 : budget_.held() + kServersCeiling) + (requester_ ? kClientsCeiling : 0);
   }
   // Both ends call, and both serve.
   bool has_reverse() const { return (settings_ & 16) != 0; }
@@ -166,8 +168,6 @@ class Machine {
     Responder::Config config;
     config.credits = {.min = kCredits, .initial = kCredits, .max = kCredits};
     config.max_item = 1 << 20;
-    config.max_held = kMaxHeld;
-    config.guaranteed = kGuaranteed;
     if (has_reverse()) config.reverse_credits = kReverseCredits;
     responder_ = std::make_unique<Responder>(pd_, *link_, pool_, budget_, programs_, config);
     responder_->start(kLen, 4);
@@ -342,7 +342,7 @@ class Machine {
     }
     must(endpoint_->failure() || link_->has_unsent() || qp_.num_receives() == num_receives_);
     // No Call and no part of one is left, while the responder lives.
-    must(endpoint_->failure() || (budget_.used == 0 && budget_.held == 0));
+    must(endpoint_->failure() || (budget_.used() == 0 && budget_.held() == 0));
     std::size_t num_heard = 0;
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (endpoint_->failure() || qp_.broken() || qp_.num_receives() == 0) return;

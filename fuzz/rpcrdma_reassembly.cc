@@ -26,36 +26,32 @@ class Machine {
       : input_(input),
         limits_{.max_octets = 1000u + 100u * input_.u8(),
                 .max_parts = 2u + input_.u8() % 64,
-                .max_time = std::chrono::seconds(10),
-                .max_pause = std::chrono::seconds(2)},
+                .max_time = std::chrono::seconds(10)},
         reassembly_(std::in_place, limits_, share()) {}
 
   void run() {
     while (!input_.empty()) {
       operation();
       must(reassembly_->memory() <= std::min(2 * std::max<std::size_t>(joined_.size(), 1), limits_.max_octets));
-      must(reassembly_->memory() <= held_ && held_ <= limits_.max_octets);
+      must(reassembly_->memory() <= held() && held() <= limits_.max_octets);
       must(!under_way_ || !reassembly_->is_idle());
     }
     reassembly_.reset();
-    must(held_ == 0);
+    must(held() == 0);
   }
 
  private:
   Reassembly::Share share() {
-    return {[this](Reassembly::Direction, std::size_t least, std::size_t most) -> std::size_t {
+    return {[this](Reassembly::Direction, Lease& lease, std::size_t least, std::size_t most) {
               must(least <= most);
-              if (is_short_) return 0;
-              const std::size_t octets = takes_all_ ? most : least;
-              held_ += octets;
-              return octets;
-            },
-            [this](Reassembly::Direction, std::size_t octets) {
-              must(octets <= held_);
-              held_ -= octets;
+              if (is_short_) return false;
+              if (!lease) lease = client_.lease();
+              return lease.resize(lease.amount() + (takes_all_ ? most : least)) == Ledger::Verdict::kFits;
             },
             [this] { return is_wanted_; }};
   }
+
+  std::size_t held() const { return ledger_.held(); }
 
   void operation() {
     const std::uint8_t op = input_.u8();
@@ -133,9 +129,9 @@ class Machine {
   void take() {
     {
       const Reassembly::Joined message = reassembly_->take_message();
-      must(message.octets() == joined_ && message.octets().capacity() == held_);
+      must(message.octets == joined_ && message.octets.capacity() == held());
     }
-    must(held_ == 0);
+    must(held() == 0);
     forget();
   }
 
@@ -152,7 +148,8 @@ class Machine {
   const Reassembly::Limits limits_;
   TimePoint now_ = TimePoint{} + std::chrono::hours(1);
   bool is_short_ = false, takes_all_ = false, is_wanted_ = false, is_barred_ = false;
-  std::size_t held_ = 0;  // octets of the share
+  Ledger ledger_{{}};
+  Ledger::Client client_ = ledger_.enter("192.0.2.1");
   std::optional<Sequence> under_way_;
   Octets joined_;  // its octets so far
   std::optional<Reassembly> reassembly_;

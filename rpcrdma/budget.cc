@@ -1,160 +1,161 @@
 #include "rpcrdma/budget.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
-#include <vector>
 
 #include "rpcrdma/responder.h"
 
 namespace weft::rpcrdma {
 
-// Rest: bytes of Calls that a service still has after their connection is gone.
-class Budget::Rest {
- public:
-  Rest(Budget& budget, Group& group, std::size_t octets) : budget_(budget.alive_), group_(group), octets_(octets) {
-    budget.charge(group, octets);
-    budget.held += octets;
-    ++group.num_users;
-  }
-  ~Rest() {
-    const auto budget = budget_.lock();
-    if (!budget) return;
-    (*budget)->give_back(group_, octets_);
-    subtract((*budget)->held, octets_);
-    (*budget)->is_due_ = true;
-    (*budget)->leave(group_);
-  }
-  Rest(const Rest&) = delete;
-  Rest& operator=(const Rest&) = delete;
+namespace {
 
- private:
-  std::weak_ptr<Budget*> budget_;
-  Group& group_;
-  std::size_t octets_;
-};
-
-Budget::Group& Budget::enter(const std::string& name) {
-  std::unique_ptr<Group>& group = groups_[name];
-  if (!group) {
-    group = std::make_unique<Group>();
-    group->name = name;
-  }
-  ++group->num_users;
-  return *group;
+Amount amount_of(std::size_t octets) {
+  return octets == SIZE_MAX ? kUnbounded : Amount{octets};
 }
 
-void Budget::leave(Group& group) {
-  if (--group.num_users != 0) return;
-  const std::string name = group.name;
-  groups_.erase(name);
+Ledger::Bounds memory_bounds(const Budget::Bounds& bounds) {
+  return {.client = amount_of(bounds.connection),
+          .address = amount_of(bounds.address),
+          .all = amount_of(bounds.all),
+          .guaranteed = bounds.guaranteed,
+          .leaves_as_much = bounds.address != SIZE_MAX,
+          .one_may_fill = true,
+          .one_may_exceed = true};
 }
 
-bool Budget::fits(const Group& group, std::size_t octets, std::size_t own) const {
-  if (used > limit || octets > limit - used) return false;
-  if (max_per_group == 0) return true;
-  if (group.used == own) return own <= max_per_group && octets <= max_per_group - own;
-  const std::size_t free = limit - used;
-  if (group.used > max_per_group || group.used > free) return false;
-  const std::size_t room = std::min(max_per_group - group.used, free - group.used);
-  return octets <= room / 2;
-}
+}  // namespace
 
-void Budget::charge(Group& group, std::size_t octets) {
-  group.used += octets;
-  used += octets;
-}
-
-// Nothing comes back that was not taken. If it did all the same, a sum that wraps would make all Calls wait for ever.
-void Budget::subtract(std::size_t& from, std::size_t octets) {
-  assert(octets <= from);
-  from -= std::min(from, octets);
-}
-
-void Budget::give_back(Group& group, std::size_t octets) {
-  subtract(group.used, octets);
-  subtract(used, octets);
-}
+Budget::Budget(const Bounds& bounds)
+    : bounds_(bounds), memory_(memory_bounds(bounds)), finishing_({.all = bounds.finishing}) {}
 
 void Budget::admit_waiting() {
-  while (std::exchange(is_due_, false) && !line_.empty()) {
-    // A connection that started a Call goes to the end of the line. This round covers only the connections that are in
-    // the line now.
-    const std::vector<Responder*> round(line_.begin(), line_.end());
-    for (Responder* responder : round) responder->take_turn();
+  const std::uint64_t num_returns = memory_.num_returns() + finishing_.num_returns();
+  if (num_returns == seen_returns_ && !is_due_) return;
+  is_due_ = is_all_short_ = keeps_finishing_ = false;
+  for (std::size_t line = 0; line < kNumLines; ++line) {
+    while (serve_next(line)) continue;
   }
+  // What Calls took in vain came back to nobody.
+  seen_returns_ = memory_.num_returns() + finishing_.num_returns();
 }
 
-bool Budget::is_short(const std::string& group) const {
-  const auto at = groups_.find(group);
-  return at != groups_.end() && at->second->num_waiting != 0;
+bool Budget::serve_next(std::size_t line) {
+  const auto which = static_cast<BudgetShare::Line>(line);
+  BudgetShare* begun = nullptr;
+  const bool has_begun = lines_[line].serve_next([&](std::uint64_t, BudgetShare* share) {
+    offered_ = share;
+    const Line::Offer offer = share->take_turn(which);
+    share = std::exchange(offered_, nullptr);  // null: its connection is gone
+    is_all_short_ = is_all_short_ || offer.verdict == Ledger::Verdict::kAll;
+    if (offer.verdict == Ledger::Verdict::kFits) {
+      begun = share;
+    } else if (share != nullptr) {
+      share->settle();
+    }
+    return offer;
+  });
+  if (begun == nullptr) return has_begun;
+  begun->wish_of(which).is_in_line = false;
+  begun->settle();
+  return true;
 }
 
-BudgetShare::BudgetShare(Budget& budget, Responder& owner, const std::string& group, const Limits& limits)
-    : budget_(budget), owner_(owner), group_(budget.enter(group)), limits_(limits) {}
+bool Budget::is_short(const std::string& address) const {
+  return std::ranges::any_of(lines_, [&](const Line& line) { return line.size_of(address) != 0; });
+}
+
+BudgetShare::BudgetShare(Budget& budget, Responder& owner, const std::string& address)
+    : budget_(budget), owner_(owner), number_(++budget.last_number_), client_(budget.memory_.enter(address)) {}
 
 BudgetShare::~BudgetShare() {
-  wait_no_more();
-  give_back(held_);
-  budget_.leave(group_);
-}
-
-BudgetShare::Verdict BudgetShare::take(std::size_t octets, std::size_t own) {
-  const bool is_alone = held_ == own;
-  if (!is_alone && (held_ > limits_.max_held || octets > limits_.max_held - held_)) return Verdict::kOwnLimit;
-  const std::size_t more = beyond(held_ + octets) - beyond(held_);
-  if (more != 0 && !budget_.fits(group_, more, is_alone ? beyond(held_) : 0)) return Verdict::kShort;
-  budget_.charge(group_, more);
-  budget_.held += octets;
-  held_ += octets;
-  return Verdict::kTaken;
-}
-
-void BudgetShare::give_back(std::size_t octets) {
-  if (octets == 0) return;
-  cancel(octets);
   budget_.is_due_ = true;
+  for (Budget::Line& line : budget_.lines_) line.remove(number_);
+  if (budget_.offered_ == this) budget_.offered_ = nullptr;
 }
 
-void BudgetShare::cancel(std::size_t octets) {
-  const std::size_t before = held_;
-  Budget::subtract(held_, octets);
-  budget_.give_back(group_, beyond(before) - beyond(held_));
-  Budget::subtract(budget_.held, before - held_);
+BudgetShare::Verdict BudgetShare::take(Lease& lease, std::size_t octets) {
+  const bool is_counted = !client_.is_guaranteed(octets);
+  if (!is_counted && !std::exchange(is_known_, true)) {
+    line_of(Line::kNew).serve_at_once({number_, client_.address()}, 0);
+  }
+  if (!lease) lease = client_.lease();
+  const Verdict verdict = lease.resize(lease.amount() + octets);
+  // What is taken in a turn is counted at its end.
+  if (verdict == Verdict::kFits && is_counted && budget_.offered_ != this) {
+    line_of(Line::kNew).serve_at_once({number_, client_.address()}, octets);
+  }
+  return verdict;
 }
 
-std::shared_ptr<const void> BudgetShare::leave_behind(std::size_t octets) {
-  give_back(octets);
-  // A connection that is gone has no guarantee.
-  return std::make_shared<const Budget::Rest>(budget_, group_, octets);
+// Nobody may take from the octets for such Calls while the one that is next waits for more of them.
+BudgetShare::Verdict BudgetShare::finish(CallLease& lease, std::size_t octets) {
+  if (take(lease.shared, octets) == Verdict::kFits) return Verdict::kFits;
+  if (budget_.keeps_finishing_) return Verdict::kAddress;
+  if (!finishing_) finishing_ = budget_.finishing_.enter(client_.address());
+  if (!lease.finishing) lease.finishing = finishing_.lease();
+  const bool fits = lease.finishing.resize(lease.finishing.amount() + octets) == Verdict::kFits;
+  if (!fits && budget_.offered_ == this) budget_.keeps_finishing_ = true;
+  return fits ? Verdict::kFits : Verdict::kAddress;
 }
 
-bool BudgetShare::others_wait() const {
-  return group_.num_waiting > (waits_ ? 1u : 0u);
+bool BudgetShare::could_have(std::size_t octets, std::size_t own) const {
+  const Budget::Bounds& bounds = budget_.bounds_;
+  if (own != 0 && octets <= bounds.finishing) return true;
+  const std::size_t most = std::min(bounds.address, bounds.all);
+  const std::size_t room = most > SIZE_MAX - bounds.guaranteed ? SIZE_MAX : most + bounds.guaranteed;
+  return own <= room && octets <= room - own;
+}
+
+bool BudgetShare::others_wait(Line line) const {
+  const Budget::Line& all = line_of(line);
+  if (all.size() == 0) return false;
+  return all.size_of(client_.address()) > all.size_of_client(number_);
+}
+
+bool BudgetShare::must_wait(Line line) const {
+  if (others_wait(line)) return true;
+  return line == Line::kNew &&
+         (others_wait(Line::kBegun) || (budget_.is_all_short_ && line_of(line).others_wait(number_)));
 }
 
 bool BudgetShare::is_wanted() const {
-  const bool is_scarce = budget_.used >= budget_.limit - budget_.limit / 4;
-  return others_wait() || (is_scarce && budget_.line_.size() > (waits_ ? 1u : 0u));
+  const Budget::Bounds& bounds = budget_.bounds_;
+  if (held() <= bounds.guaranteed) return false;
+  if (others_wait(Line::kBegun) || others_wait(Line::kNew)) return true;
+  const bool is_scarce = budget_.used() >= bounds.all - bounds.all / 4;
+  return is_scarce &&
+         std::ranges::any_of(budget_.lines_, [this](const auto& line) { return line.others_wait(number_); });
 }
 
-void BudgetShare::wait_in_line() {
-  if (std::exchange(waits_, true)) return;
-  at_ = budget_.line_.insert(budget_.line_.end(), &owner_);
-  ++group_.num_waiting;
+void BudgetShare::wait(Line line, std::size_t octets) {
+  Wish& wish = wish_of(line);
+  wish.is_there = true;
+  wish.octets = octets;
+  settle(line);
+}
+
+void BudgetShare::wait_no_more(Line line) {
+  wish_of(line).is_there = false;
+  settle(line);
+}
+
+// The place in a line stays as it is during the connection's own turn.
+void BudgetShare::settle(Line line) {
+  Wish& wish = wish_of(line);
+  if (wish.is_there == wish.is_in_line || budget_.offered_ == this) return;
+  wish.is_in_line = wish.is_there;
   budget_.is_due_ = true;
+  if (!wish.is_there) return line_of(line).withdraw(number_);
+  line_of(line).push({number_, client_.address()}, this, wish.octets);
 }
 
-void BudgetShare::go_to_end() {
-  if (!waits_) return;
-  budget_.line_.splice(budget_.line_.end(), budget_.line_, at_);
-  budget_.is_due_ = true;
+void BudgetShare::settle() {
+  settle(Line::kBegun);
+  settle(Line::kNew);
 }
 
-void BudgetShare::wait_no_more() {
-  if (!std::exchange(waits_, false)) return;
-  budget_.line_.erase(at_);
-  --group_.num_waiting;
+BudgetShare::Offer BudgetShare::take_turn(Line line) {
+  return owner_.take_turn(line);
 }
 
 }  // namespace weft::rpcrdma

@@ -1,117 +1,151 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <memory>
 #include <string>
-#include <unordered_map>
+
+#include "base/fair_line.h"
+#include "base/ledger.h"
 
 namespace weft::rpcrdma {
 
+class BudgetShare;
 class Responder;
 
-// Budget: bytes that all responders of a server promise to hold for chunks and results, with a limit for all and a
-// limit for each group of addresses (peer_group.h). Calls that do not fit wait, and their connections take turns. One
-// thread, the server's. The Budget outlives its BudgetShares.
+// CallLease: the octets of a Budget that one Call holds. It belongs into the object that holds the memory.
+struct CallLease {
+  Lease shared;
+  Lease finishing;  // of the octets that are kept for Calls that have begun
+
+  struct Amounts {
+    Amount shared = 0, finishing = 0;
+  };
+  Amounts amounts() const { return {shared.amount(), finishing.amount()}; }
+  void shrink(const Amounts& to) {
+    (void)shared.resize(to.shared);
+    (void)finishing.resize(to.finishing);
+  }
+  std::size_t octets() const { return static_cast<std::size_t>(shared.amount() + finishing.amount()); }
+  void end() {
+    shared.end();
+    finishing.end();
+  }
+};
+
+// Budget: octets that all responders of a server promise to hold for chunks, parts and results: a Ledger by connection
+// and address, and the lines of connections whose Calls wait for it. One thread, the server's. The Budget outlives its
+// BudgetShares; Leases may outlive it.
 //
-// With a limit for each group, a group may take at most as much as it leaves free. One Call may take at most half of
-// that, unless the group holds nothing. So bytes are left for every other group, and for smaller Calls of the same
-// group.
+// With a bound for each address, an address holds at most as much as it leaves free, and a connection at most as much
+// as it leaves to its address (Ledger::Bounds::leaves_as_much). So octets are left for every other address, and for
+// smaller Calls of the same one. A Call beyond the bound of its connection may run alone.
+//
+// A Call that came in parts holds the memory of its parts while it waits for the memory of its chunks and results.
+// Such Calls could wait for each other for ever. So they are first in line, and `finishing` more octets are for them
+// alone: at least one of them goes on, and then the next.
 class Budget {
  public:
-  explicit Budget(std::size_t limit_of_all = 0, std::size_t used_now = 0) : limit(limit_of_all), used(used_now) {}
+  struct Bounds {
+    std::size_t all = SIZE_MAX;         // without what is guaranteed
+    std::size_t address = SIZE_MAX;     // the same; SIZE_MAX: addresses have no bound of their own
+    std::size_t connection = SIZE_MAX;  // one larger Call may run alone
+    std::size_t guaranteed = 0;         // each connection may hold so many, whatever the others hold
+    std::size_t finishing = 0;          // beyond `all`, for Calls that have begun; at least what one Call needs
+  };
+  explicit Budget(const Bounds& bounds);
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  std::size_t limit;
-  std::size_t used;
-  std::size_t held = 0;           // the same with all that connections hold of their guarantees
-  std::size_t max_per_group = 0;  // 0: groups have no limit of their own
+  const Bounds& bounds() const { return bounds_; }
+  // Octets that are held: all, and without what connections hold of their guarantees.
+  std::size_t held() const { return static_cast<std::size_t>(memory_.held() + finishing_.held()); }
+  std::size_t used() const { return static_cast<std::size_t>(memory_.shared() + finishing_.held()); }
 
-  // Lets the waiting connections start Calls, in turn, one Call each time. Call it after bytes came back.
+  // Lets the waiting connections start Calls, one Call in each turn. Call it after octets came back.
   void admit_waiting();
-  // Whether connections of this group wait.
-  bool is_short(const std::string& group) const;
+  // Whether connections of this address wait.
+  bool is_short(const std::string& address) const;
 
  private:
   friend class BudgetShare;
-  struct Group {
-    std::string name;
-    std::size_t used = 0;
-    std::size_t num_waiting = 0;
-    std::size_t num_users = 0;  // shares and rests
-  };
-  class Rest;
+  // The lines, the first one first: connections with Calls that came in parts and wait for the rest of their memory,
+  // and connections with other Calls, or parts.
+  static constexpr std::size_t kNumLines = 2;
+  using Line = FairLine<BudgetShare*>;
 
-  // own: octets that the same Call holds.
-  bool fits(const Group& group, std::size_t octets, std::size_t own) const;
-  static void subtract(std::size_t& from, std::size_t octets);
-  Group& enter(const std::string& name);
-  void leave(Group& group);
-  void charge(Group& group, std::size_t octets);
-  void give_back(Group& group, std::size_t octets);
+  // Octets of a large Call. A client that has done any Call is before newcomers that ask for such ones.
+  static constexpr Amount kUsualCall = Amount{1} << 20;
 
-  std::unordered_map<std::string, std::unique_ptr<Group>> groups_;
-  std::list<Responder*> line_;
-  bool is_due_ = false;  // another Call of the line may fit by now
-  std::shared_ptr<Budget*> alive_ = std::make_shared<Budget*>(this);
+  bool serve_next(std::size_t line);
+
+  const Bounds bounds_;
+  Ledger memory_;
+  Ledger finishing_;
+  std::array<Line, kNumLines> lines_{Line(SIZE_MAX, kUsualCall), Line(SIZE_MAX, kUsualCall)};
+  std::uint64_t last_number_ = 0;
+  std::uint64_t seen_returns_ = 0;
+  bool is_due_ = false;           // a line has changed
+  bool is_all_short_ = false;     // the connection whose turn it is waits for octets that no address has
+  bool keeps_finishing_ = false;  // the same for the octets for Calls that have begun
+  BudgetShare* offered_ = nullptr;
 };
 
-// BudgetShare: the bytes that one connection holds of a Budget.
+// BudgetShare: one connection's entry in a Budget.
 class BudgetShare {
  public:
-  struct Limits {
-    std::size_t guaranteed = 0;       // bytes that the connection may hold whatever other connections do
-    std::size_t max_held = SIZE_MAX;  // the most that it may hold; one larger Call may run alone
-  };
-  enum class Verdict : std::uint8_t {
-    kTaken,
-    kOwnLimit,  // the connection's own Calls have to end first
-    kShort,     // Calls of other connections have to end first
-  };
+  // kClient: Calls of the connection have to end first; kAddress, kAll: Calls of others.
+  using Verdict = Ledger::Verdict;
+  enum class Line : std::uint8_t { kBegun, kNew };
 
-  BudgetShare(Budget& budget, Responder& owner, const std::string& group, const Limits& limits);
-  // Gives everything back.
+  BudgetShare(Budget& budget, Responder& owner, const std::string& address);
   ~BudgetShare();
   BudgetShare(const BudgetShare&) = delete;
   BudgetShare& operator=(const BudgetShare&) = delete;
 
-  // own: octets that the same Call took before.
-  Verdict take(std::size_t octets, std::size_t own = 0);
-  void give_back(std::size_t octets);
-  // As give_back, after a take() that turned out to be useless. It gives no connection a turn.
-  void cancel(std::size_t octets);
-  std::size_t held() const { return held_; }
-  // Whether so many more octets are within the guarantee.
-  bool is_guaranteed(std::size_t octets) const {
-    return held_ <= limits_.guaranteed && octets <= limits_.guaranteed - held_;
-  }
-  // Moves so many bytes to an object that gives them back when it is destroyed. The object may outlive this share and
-  // the budget.
-  std::shared_ptr<const void> leave_behind(std::size_t octets);
+  // take adds octets to the Lease.
+  [[nodiscard]] Verdict take(Lease& lease, std::size_t octets);
+  [[nodiscard]] Verdict take(CallLease& lease, std::size_t octets) { return take(lease.shared, octets); }
+  // The same for a Call that came in parts.
+  [[nodiscard]] Verdict finish(CallLease& lease, std::size_t octets);
 
-  // Whether other connections of the group have been waiting.
-  bool others_wait() const;
-  // Whether other connections wait for bytes that this connection holds: connections of its group, or any if little is
-  // free.
+  std::size_t held() const { return static_cast<std::size_t>(client_.held() + finishing_.held()); }
+  // Whether so many more octets are within the guarantee.
+  bool is_guaranteed(std::size_t octets) const { return client_.is_guaranteed(octets); }
+  // Whether a Call that holds `own` could have so many more octets if nobody else held any.
+  bool could_have(std::size_t octets, std::size_t own) const;
+
+  // Whether Calls beyond the guarantee have to stand in this line: others would be passed.
+  bool must_wait(Line line) const;
+  // Whether other connections wait for octets that this connection holds: connections of its address, or any if little
+  // is free.
   bool is_wanted() const;
-  // wait_in_line joins the line, or keeps its place in it. go_to_end moves to the end of the line. wait_no_more leaves
-  // it.
-  void wait_in_line();
-  void go_to_end();
-  void wait_no_more();
+  // wait joins the line for a Call of so many octets, or keeps its place in it. wait_no_more leaves it.
+  void wait(Line line, std::size_t octets);
+  void wait_no_more(Line line);
 
  private:
-  std::size_t beyond(std::size_t held) const { return held > limits_.guaranteed ? held - limits_.guaranteed : 0; }
+  friend class Budget;
+  using Offer = Budget::Line::Offer;
+  struct Wish {
+    bool is_there = false;
+    bool is_in_line = false;
+    std::size_t octets = 0;
+  };
+  Budget::Line& line_of(Line line) const { return budget_.lines_[static_cast<std::size_t>(line)]; }
+  Wish& wish_of(Line line) { return wishes_[static_cast<std::size_t>(line)]; }
+  bool others_wait(Line line) const;
+  void settle(Line line);
+  void settle();
+  Offer take_turn(Line line);
 
   Budget& budget_;
   Responder& owner_;
-  Budget::Group& group_;
-  const Limits limits_;
-  std::size_t held_ = 0;
-  std::list<Responder*>::iterator at_;
-  bool waits_ = false;
+  const std::uint64_t number_;
+  Ledger::Client client_;
+  Ledger::Client finishing_;  // from the first Call on that needs it
+  std::array<Wish, Budget::kNumLines> wishes_;
+  bool is_known_ = false;  // to the lines
 };
 
 }  // namespace weft::rpcrdma

@@ -115,6 +115,7 @@ std::optional<Work> Endpoint::on_completion(const verbs::Wc& wc) {
   const Entry entry = entries_[index];
   queued_ -= entry.retires;
   ++progress_;
+  (entry.work.kind() == WorkKind::kRead ? pulled_ : pushed_) += entry.octets;
   free_entries_.push_back(index);
   return entry.work;
 }
@@ -280,6 +281,8 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   if (failure_ || qp_ == nullptr) return false;
   const bool signaled = verbs::has(wr.send_flags, verbs::SendFlags::kSignaled);
   std::uint32_t index = kUnsignaledBit | work.index();
+  std::uint64_t octets = 0;
+  for (const verbs::Sge& sge : wr.sg_list) octets += sge.length;
   if (send_queue_room() == 0 || (signaled && free_entries_.empty())) {
     fail("the send queue is full");
     return false;
@@ -287,7 +290,7 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   if (signaled) {
     index = free_entries_.back();
     free_entries_.pop_back();
-    entries_[index] = Entry{work, unsignaled_ + 1};
+    entries_[index] = Entry{work, unsignaled_ + 1, unsignaled_octets_ + octets};
   }
   verbs::SendWr posted = wr;
   posted.wr_id = std::uint64_t{config_.serial} << 32 | index;
@@ -298,7 +301,18 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   }
   ++queued_;
   unsignaled_ = signaled ? 0 : unsignaled_ + 1;
+  unsignaled_octets_ = signaled ? 0 : unsignaled_octets_ + octets;
   return true;
+}
+
+std::uint64_t Endpoint::octets_pulled() const {
+  return qp_ == nullptr ? pulled_ : std::max(pulled_, qp_->counters().read_octets_rx);
+}
+
+std::uint64_t Endpoint::octets_pushed() const {
+  if (qp_ == nullptr) return pushed_;
+  const verbs::QpCounters counters = qp_->counters();
+  return std::max(pushed_, counters.send_octets_tx + counters.write_octets_tx);
 }
 
 void Endpoint::fail_overrun(std::string why) {

@@ -135,6 +135,10 @@ class Endpoint {
   // busy: whether requests of the send queue are under way. progress: a count that grows with each request that ended.
   bool busy() const { return queued_ != 0; }
   std::uint64_t progress() const { return progress_; }
+  // Octets that RDMA Reads have brought, and that Sends and Writes have taken away; as they move, or request by request
+  // where the queue pair does not count them.
+  std::uint64_t octets_pulled() const;
+  std::uint64_t octets_pushed() const;
 
   const Config& config() const { return config_; }
   // The Call whose RDMA Read failed because the peer does not own the memory that the Read names.
@@ -153,6 +157,7 @@ class Endpoint {
   struct Entry {
     Work work;
     std::uint32_t retires = 0;  // requests of the send queue that its completion ends
+    std::uint64_t octets = 0;   // of these
   };
 
   Endpoint(verbs::Pd& pd, const Config& config);
@@ -183,7 +188,9 @@ class Endpoint {
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended
   std::uint32_t unsignaled_ = 0;  // of queued_, since the last signaled request
+  std::uint64_t unsignaled_octets_ = 0;
   std::uint64_t progress_ = 0;
+  std::uint64_t pulled_ = 0, pushed_ = 0;  // octets of requests that ended
   std::optional<std::string> failure_;
   bool violated_ = false;  // failure_ came from fail_violation
   bool failed_by_completion_ = false;

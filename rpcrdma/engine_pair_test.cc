@@ -108,7 +108,7 @@ TEST_F(PairTest, DataOfEverySizeArrives) {
     // The requester never moves data itself.
     EXPECT_TRUE(requester->qp.rdma.empty());
     EXPECT_EQ(memory.num_remote(), 0u);
-    EXPECT_EQ(responder->budget.used, 0u);
+    EXPECT_EQ(responder->budget.used(), 0u);
     EXPECT_FALSE(requester->endpoint->failure());
     EXPECT_FALSE(responder->endpoint->failure());
   }

@@ -41,7 +41,7 @@ struct HandMadeCalls : ::testing::Test {
     end->service.answer = [this](ServedCall& served) { end->responder->reply(served.id, {}); };
     EXPECT_TRUE(end->qp.inject(message(header, payload)));
     end->pump();
-    EXPECT_EQ(end->budget.used, 0u);
+    EXPECT_EQ(end->budget.used(), 0u);
     EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
     return said();
   }

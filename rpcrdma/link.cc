@@ -328,12 +328,9 @@ void Link::make_flow(const Profile& profile) {
 // are bounded by its own Calls.
 Reassembly::Share Link::share_of_parts() {
   const auto is_counted = [this](Direction direction) { return direction == Direction::kCall || !is_client(); };
-  return {[this, is_counted](Direction direction, std::size_t least, std::size_t most) {
-            if (!is_counted(direction)) return least;
-            return responder_ != nullptr ? responder_->take_memory(least, most) : 0;
-          },
-          [this, is_counted](Direction direction, std::size_t octets) {
-            if (is_counted(direction) && responder_ != nullptr) responder_->give_memory(octets);
+  return {[this, is_counted](Direction direction, Lease& lease, std::size_t least, std::size_t most) {
+            if (!is_counted(direction)) return true;
+            return responder_ != nullptr && responder_->take_memory(lease, least, most);
           },
           [this] { return responder_ != nullptr && responder_->is_memory_wanted(); }};
 }

@@ -60,14 +60,16 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
   const std::size_t room = max_octets_ - octets_.size();
   const bool fits = part.payload.size() <= room && part.announced <= room - part.payload.size();
   if (violates("W2-6.6.2-1", !fits || num_parts_ >= limits_.max_parts)) return refuse_part(part, Verdict::kTooLong);
-  part_at_ = now;
-  if (!reserve(octets_.size() + part.payload.size())) return Verdict::kShort;
+  if (!reserve(octets_.size() + part.payload.size())) {
+    on_short(now);
+    return Verdict::kShort;
+  }
   octets_.insert(octets_.end(), part.payload.begin(), part.payload.end());
+  on_progress(part.payload.size(), now);
   ++num_parts_;
   if (part.kind == Kind::kMiddle) return Verdict::kTaken;
   state_ = State::kWhole;
-  share_.give_back(sequence_.direction, held_ - octets_.capacity());
-  held_ = octets_.capacity();
+  if (lease_.amount() > octets_.capacity()) (void)lease_.resize(octets_.capacity());
   return Verdict::kWhole;
 }
 
@@ -76,13 +78,32 @@ Reassembly::Verdict Reassembly::add(const Part& part, TimePoint now) {
 bool Reassembly::reserve(std::size_t len) {
   if (len <= octets_.capacity()) return true;
   const std::size_t room = std::min(2 * len, max_octets_);
-  if (room > held_) {
-    const std::size_t taken = share_.take(sequence_.direction, room - held_, max_octets_ - held_);
-    if (taken == 0) return false;
-    held_ += taken;
+  const auto held = static_cast<std::size_t>(lease_.amount());
+  if (room > held && share_.take && !share_.take(sequence_.direction, lease_, room - held, max_octets_ - held)) {
+    return false;
   }
   octets_.reserve(room);
   return true;
+}
+
+void Reassembly::on_short(TimePoint now) {
+  if (!short_since_) short_since_ = now;
+}
+
+// Time in which this end makes the peer wait is not the peer's.
+void Reassembly::on_progress(std::size_t octets, TimePoint now) {
+  if (short_since_) {
+    deadline_ += now - *short_since_;
+    short_since_.reset();
+    earned_.reset();
+  }
+  if (!is_wanted()) {
+    earned_.reset();
+  } else if (!earned_) {
+    earned_.emplace(limits_.while_others_wait, now);
+  } else {
+    earned_->earn(octets, lease_.amount(), now);
+  }
 }
 
 // Refuses the RPC message that the part says to belong to. An error that names the XID of a sequence ends the sequence.
@@ -94,8 +115,7 @@ Reassembly::Verdict Reassembly::refuse_part(const Part& part, Verdict verdict) {
 }
 
 Reassembly::Joined Reassembly::take_message() {
-  held_ = 0;
-  Joined message(std::move(octets_), sequence_.direction, share_);
+  Joined message{std::move(octets_), std::move(lease_)};
   drop();
   return message;
 }
@@ -112,21 +132,32 @@ void Reassembly::on_last(Direction direction, std::uint32_t xid) {
 }
 
 std::optional<Reassembly::Sequence> Reassembly::on_time(TimePoint now) {
-  if (state_ != State::kCollecting || now < *next_timeout()) return {};
+  if (state_ != State::kCollecting) return {};
+  if (!is_wanted()) {
+    earned_.reset();
+  } else if (!short_since_ && !earned_) {
+    earned_.emplace(limits_.while_others_wait, now);
+  }
+  const auto end = next_timeout();
+  if (!end || now < *end) return {};
   const Sequence late = sequence_;
   refuse(late.direction, late.xid);
   return late;
 }
 
 std::optional<TimePoint> Reassembly::next_timeout() const {
-  if (state_ != State::kCollecting) return {};
-  return share_.is_wanted && share_.is_wanted() ? std::min(deadline_, part_at_ + limits_.max_pause) : deadline_;
+  if (state_ != State::kCollecting || short_since_) return {};
+  if (!is_wanted()) return deadline_;
+  // Others have begun to wait: on_time is due.
+  return earned_ ? std::min(deadline_, earned_->end()) : deadline_ - limits_.max_time;
 }
 
 void Reassembly::drop() {
-  if (held_ != 0) share_.give_back(sequence_.direction, std::exchange(held_, 0));
+  lease_ = Lease();
   octets_ = std::vector<std::uint8_t>();  // {} would keep the memory
   num_parts_ = 0;
+  earned_.reset();
+  short_since_.reset();
   state_ = State::kIdle;
 }
 

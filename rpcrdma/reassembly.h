@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/ledger.h"
 #include "base/time.h"
+#include "rpcrdma/earned_time.h"
 
 namespace weft::rpcrdma {
 
@@ -24,20 +25,20 @@ class Reassembly {
   struct Limits {
     std::size_t max_octets = 1048576;              // of one RPC message
     std::uint32_t max_parts = 1024;                // of one RPC message
-    Duration max_time = std::chrono::seconds(30);  // from the first part to the last one
-    Duration max_pause = std::chrono::seconds(2);  // between two parts, while others wait for the share
+    Duration max_time = std::chrono::seconds(30);  // from the first part to the last one, without waits for memory
+    EarnedTime::Terms while_others_wait = {};      // for the share
   };
 
   enum class Direction : std::uint8_t { kCall, kReply };
 
-  // Share: this connection's share of a budget. A sequence takes more of it as its octets arrive, and gives all back
-  // when it is dropped.
+  // Share: this connection's share of a budget. A sequence takes more of it as its octets arrive. Its Lease ends with
+  // the memory.
   struct Share {
-    // take: at least `least` octets, and at most `most`, which is all that the sequence may still need. Returns how
-    // many were taken; 0: there is no room now. A share that lets sequences hold memory of others while they wait for
-    // more must end the wait: Responder::take_memory takes all at once then.
-    std::function<std::size_t(Direction direction, std::size_t least, std::size_t most)> take;
-    std::function<void(Direction direction, std::size_t octets)> give_back;
+    // take: adds at least `least` octets to the Lease, and at most `most`, which is all that the sequence may still
+    // need. False: there is no room now. True without a larger Lease: this memory is not counted. A share that lets
+    // sequences hold memory of others while they wait for more must end the wait: Responder::take_memory takes all at
+    // once then. Empty: no memory is counted.
+    std::function<bool(Direction direction, Lease& lease, std::size_t least, std::size_t most)> take = {};
     // is_wanted: whether others wait for the share. Empty: never.
     std::function<bool()> is_wanted = {};
   };
@@ -61,38 +62,10 @@ class Reassembly {
     std::size_t announced = 0;          // octets of the RPC message that the peer says are to follow
   };
 
-  // Joined: the Payload stream of an RPC message that came in several messages, with the octets of the share that it
-  // holds. They go back when it is destroyed, unless take_share() was called.
-  class Joined {
-   public:
-    Joined(std::vector<std::uint8_t>&& octets, Direction direction, const Share& share)
-        : octets_(std::move(octets)), held_(octets_.capacity()), direction_(direction), give_back_(share.give_back) {}
-    ~Joined() {
-      if (held_ != 0) give_back_(direction_, held_);
-    }
-    Joined(Joined&& other) noexcept
-        : octets_(std::move(other.octets_)),
-          held_(std::exchange(other.held_, 0)),
-          direction_(other.direction_),
-          give_back_(std::move(other.give_back_)) {}
-    Joined& operator=(Joined&& other) noexcept {
-      std::swap(octets_, other.octets_);
-      std::swap(held_, other.held_);
-      std::swap(direction_, other.direction_);
-      std::swap(give_back_, other.give_back_);
-      return *this;
-    }
-
-    const std::vector<std::uint8_t>& octets() const { return octets_; }
-    std::vector<std::uint8_t> take_octets() { return std::move(octets_); }
-    // take_share: the caller gives so many octets back to the share, after take_octets().
-    std::size_t take_share() { return std::exchange(held_, 0); }
-
-   private:
-    std::vector<std::uint8_t> octets_;
-    std::size_t held_;
-    Direction direction_;
-    decltype(Share::give_back) give_back_;
+  // Joined: the Payload stream of an RPC message that came in several messages, with its part of the share.
+  struct Joined {
+    std::vector<std::uint8_t> octets;
+    Lease lease;
   };
 
   enum class Verdict : std::uint8_t {
@@ -118,7 +91,7 @@ class Reassembly {
   Verdict on_message(const Part& part, TimePoint now);
 
   // take_message: the Payload stream, once, after kWhole and before the next message. It holds capacity() octets of the
-  // share, and outlives neither the Share's functions nor their owner.
+  // share.
   Joined take_message();
 
   // refuse: the rest of this RPC message is discarded: one part was malformed, or the RPC is over. Only the last one
@@ -132,8 +105,8 @@ class Reassembly {
     std::uint32_t xid = 0;
     friend bool operator==(const Sequence&, const Sequence&) = default;
   };
-  // on_time: returns the sequence that was refused because its time is over, or because its peer pauses while others
-  // wait; answer it as one that is too long.
+  // on_time: returns the sequence that was refused because its time is over, or because its peer is too slow while
+  // others wait; answer it as one that is too long.
   std::optional<Sequence> on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
 
@@ -151,6 +124,9 @@ class Reassembly {
   Verdict begin(const Part& part, TimePoint now);
   Verdict add(const Part& part, TimePoint now);
   bool reserve(std::size_t len);
+  void on_short(TimePoint now);
+  void on_progress(std::size_t octets, TimePoint now);
+  bool is_wanted() const { return share_.is_wanted && share_.is_wanted(); }
   Verdict refuse_part(const Part& part, Verdict verdict);
   bool is_refused(const Part& part) const;
   void drop();
@@ -160,10 +136,11 @@ class Reassembly {
   State state_ = State::kIdle;
   Sequence sequence_;  // unless kIdle
   TimePoint deadline_{};
-  std::size_t max_octets_ = 0;  // of the sequence
-  TimePoint part_at_{};         // when the last part arrived, or was offered in vain
+  std::size_t max_octets_ = 0;            // of the sequence
+  std::optional<EarnedTime> earned_;      // while others wait
+  std::optional<TimePoint> short_since_;  // since when its next part waits for memory
   std::uint32_t num_parts_ = 0;
-  std::size_t held_ = 0;  // octets of the share
+  Lease lease_;
   std::vector<std::uint8_t> octets_;
   std::optional<Sequence> refused_;  // its last part has not arrived
 };

@@ -62,21 +62,16 @@ class ReassemblyTest : public ::testing::Test {
   ReassemblyTest() : reassembly_(make()) {}
   ~ReassemblyTest() override {
     reassembly_.reset();
-    EXPECT_EQ(held_, 0u);
+    EXPECT_EQ(held(), 0u);
   }
 
   std::unique_ptr<Reassembly> make() {
-    const auto take = [this](Direction, std::size_t least, std::size_t most) -> std::size_t {
-      if (is_short_) return 0;
-      const std::size_t octets = takes_all_ ? most : least;
-      held_ += octets;
-      return octets;
+    const auto take = [this](Direction, Lease& lease, std::size_t least, std::size_t most) {
+      if (is_short_) return false;
+      if (!lease) lease = client_.lease();
+      return lease.resize(lease.amount() + (takes_all_ ? most : least)) == Ledger::Verdict::kFits;
     };
-    const auto give_back = [this](Direction, std::size_t octets) {
-      ASSERT_LE(octets, held_);
-      held_ -= octets;
-    };
-    return std::make_unique<Reassembly>(limits_, Reassembly::Share{take, give_back, [this] { return is_wanted_; }});
+    return std::make_unique<Reassembly>(limits_, Reassembly::Share{take, [this] { return is_wanted_; }});
   }
 
   Verdict send(Kind kind, Direction direction, std::uint32_t xid, ConstBytes payload) {
@@ -103,20 +98,23 @@ class ReassemblyTest : public ::testing::Test {
   // take gives the share back, as a user does that is done with the message.
   Octets take() {
     Reassembly::Joined message = reassembly_->take_message();
-    EXPECT_EQ(held_, message.octets().capacity());
-    return message.take_octets();
+    EXPECT_EQ(held(), message.octets.capacity());
+    return std::move(message.octets);
   }
   void expect_nothing_held() {
-    EXPECT_EQ(held_, 0u);
+    EXPECT_EQ(held(), 0u);
     EXPECT_EQ(reassembly_->memory(), 0u);
     EXPECT_FALSE(reassembly_->next_timeout().has_value());
   }
 
   Reassembly::Limits limits_{.max_octets = kMaxOctets, .max_parts = 20, .max_time = std::chrono::seconds(10)};
+  std::size_t held() const { return ledger_.held(); }
+
   bool is_short_ = false;
   bool takes_all_ = true;  // with the first part
   bool is_wanted_ = false;
-  std::size_t held_ = 0;
+  Ledger ledger_{{}};
+  Ledger::Client client_ = ledger_.enter("192.0.2.1");
   TimePoint now_ = kStart;
   std::unique_ptr<Reassembly> reassembly_;
 };
@@ -270,7 +268,7 @@ TEST_F(ReassemblyTest, TheUserRefusesAMessage) {
   ASSERT_EQ(first(), Verdict::kTaken);
   reassembly_->refuse(Direction::kReply, kXid);
   reassembly_->refuse(Direction::kCall, kOtherXid);
-  EXPECT_EQ(held_, kMaxOctets);
+  EXPECT_EQ(held(), kMaxOctets);
   reassembly_->refuse(Direction::kCall, kXid);
   expect_nothing_held();
   EXPECT_EQ(call_part(Kind::kInline, kXid), Verdict::kDiscard);
@@ -325,7 +323,7 @@ TEST_F(ReassemblyTest, AnnouncedOctetsReserveNothing) {
     testing::put_word(begin, kRemainingAt, remaining);
     EXPECT_EQ(message(begin), Verdict::kTaken);
     EXPECT_EQ(reassembly_->memory(), 2 * 40u) << "room for as much again";
-    EXPECT_EQ(held_, kMaxOctets);
+    EXPECT_EQ(held(), kMaxOctets);
     EXPECT_EQ(vector("W08b"), Verdict::kTaken);
     EXPECT_EQ(vector("W08c"), Verdict::kWhole);
     EXPECT_EQ(take().size(), 100u);
@@ -410,8 +408,8 @@ TEST_F(ReassemblyTest, TheShareGrowsWithTheOctets) {
   ASSERT_EQ(first(kXid, 4), Verdict::kTaken);
   for (std::size_t len = 8; len <= 80; len += 4) {
     ASSERT_EQ(call_part(Kind::kMiddle, kXid, Octets(4)), Verdict::kTaken);
-    ASSERT_EQ(held_, reassembly_->memory());
-    ASSERT_LE(held_, 2 * len);
+    ASSERT_EQ(held(), reassembly_->memory());
+    ASSERT_LE(held(), 2 * len);
   }
 }
 
@@ -422,7 +420,7 @@ TEST_F(ReassemblyTest, ASequenceWaitsInItsMiddleForMoreOfTheShare) {
   is_short_ = true;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kShort);
-    EXPECT_EQ(held_, 2 * 40u);
+    EXPECT_EQ(held(), 2 * 40u);
   }
   is_short_ = false;
   EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kTaken);
@@ -434,55 +432,76 @@ TEST_F(ReassemblyTest, ASequenceWaitsInItsMiddleForMoreOfTheShare) {
 }
 
 TEST_F(ReassemblyTest, APeerThatPausesWhileOthersWaitIsRefused) {
+  const Duration grace = limits_.while_others_wait.grace;
   ASSERT_EQ(first(), Verdict::kTaken);
-  now_ += limits_.max_pause;
+  now_ += 2 * grace;
   EXPECT_FALSE(reassembly_->on_time(now_).has_value()) << "nobody waits";
   is_wanted_ = true;
-  ASSERT_EQ(call_part(Kind::kMiddle, kXid, Octets(4)), Verdict::kTaken);
+  EXPECT_LE(reassembly_->next_timeout(), now_) << "its time has to begin";
   EXPECT_FALSE(reassembly_->on_time(now_).has_value());
-  EXPECT_EQ(reassembly_->next_timeout(), now_ + limits_.max_pause);
-  now_ += limits_.max_pause;
+  EXPECT_EQ(reassembly_->next_timeout(), now_ + grace);
+  now_ += grace;
   EXPECT_EQ(reassembly_->on_time(now_), (Sequence{Direction::kCall, kXid}));
   expect_nothing_held();
   EXPECT_EQ(call_part(Kind::kInline, kXid), Verdict::kDiscard);
 }
 
-// The peer has sent its part: this end makes it wait.
+// It holds 1,000 octets, and each of them earns a thousandth of the time.
+TEST_F(ReassemblyTest, APeerEarnsTimeByItsParts) {
+  limits_.max_parts = 1000;
+  for (const auto& [pause, is_late] : {std::pair(39, false), std::pair(80, true)}) {
+    reassembly_ = make();
+    is_wanted_ = true;
+    ASSERT_EQ(first(kXid, 4), Verdict::kTaken);
+    std::optional<Sequence> late;
+    for (int i = 0; i < 200 && !late; ++i) {
+      now_ += std::chrono::milliseconds(pause);
+      late = reassembly_->on_time(now_);
+      if (!late) {
+        ASSERT_EQ(call_part(Kind::kMiddle, kXid, Octets(4)), Verdict::kTaken);
+      }
+    }
+    EXPECT_EQ(late.has_value(), is_late) << pause << " ms";
+  }
+}
+
+// The peer has sent its part: this end makes it wait, for as long as it may.
 TEST_F(ReassemblyTest, APeerWhosePartWaitsDoesNotPause) {
   takes_all_ = false;
   is_wanted_ = true;
   ASSERT_EQ(first(), Verdict::kTaken);
   is_short_ = true;
   for (int i = 0; i < 5; ++i) {
-    now_ += limits_.max_pause - std::chrono::milliseconds(1);
-    EXPECT_FALSE(reassembly_->on_time(now_).has_value());
     EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kShort);
+    now_ += limits_.max_time;
+    EXPECT_FALSE(reassembly_->on_time(now_).has_value());
+    EXPECT_FALSE(reassembly_->next_timeout().has_value()) << "that is the owner's to judge";
   }
+  is_short_ = false;
+  EXPECT_EQ(call_part(Kind::kMiddle, kXid, Octets(100)), Verdict::kTaken);
+  is_wanted_ = false;
+  EXPECT_EQ(reassembly_->next_timeout(), now_ + limits_.max_time);
 }
 
 TEST_F(ReassemblyTest, AWholeMessageKeepsOnlyItsPartOfTheShare) {
   ASSERT_EQ(first(), Verdict::kTaken);
-  EXPECT_EQ(held_, kMaxOctets);
+  EXPECT_EQ(held(), kMaxOctets);
   ASSERT_EQ(call_part(Kind::kInline, kXid, Octets(8)), Verdict::kWhole);
-  EXPECT_EQ(held_, 80u);
+  EXPECT_EQ(held(), 80u);
 }
 
-// Nobody may want the message after all.
-TEST_F(ReassemblyTest, TheShareOfAMessageComesBackUnlessItIsTaken) {
+// The share of a message is held as long as somebody has it.
+TEST_F(ReassemblyTest, TheShareOfAMessageComesBackWithIt) {
   for (const bool is_taken : {false, true}) {
     ASSERT_EQ(first(), Verdict::kTaken);
     ASSERT_EQ(call_part(Kind::kInline, kXid, Octets(8)), Verdict::kWhole);
-    std::size_t taken = 0;
+    Lease taken;
     {
       Reassembly::Joined message = reassembly_->take_message();
-      Reassembly::Joined moved = std::move(message);
-      message = std::move(moved);
-      EXPECT_EQ(held_, 80u);
-      if (is_taken) taken = message.take_share();
+      EXPECT_EQ(held(), 80u);
+      if (is_taken) taken = std::move(message.lease);
     }
-    EXPECT_EQ(taken, is_taken ? 80u : 0u);
-    EXPECT_EQ(held_, taken);
-    held_ -= taken;
+    EXPECT_EQ(held(), is_taken ? 80u : 0u);
   }
 }
 
@@ -493,7 +512,7 @@ TEST_F(ReassemblyTest, AMessageMayHaveALimitOfItsOwn) {
     return reassembly_->on_message({kind, Direction::kReply, kXid, octets_of(kXid, len), max}, now_);
   };
   ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
-  EXPECT_EQ(held_, 100u) << "no more than it may have";
+  EXPECT_EQ(held(), 100u) << "no more than it may have";
   EXPECT_EQ(part(Kind::kInline, 40, 100), Verdict::kWhole);
   EXPECT_EQ(take().size(), 100u);
   ASSERT_EQ(part(Kind::kMiddle, 60, 100), Verdict::kTaken);
@@ -533,7 +552,7 @@ TEST_F(ReassemblyTest, MixedXidsHoldOneSequence) {
   for (std::uint32_t xid = 1; xid < 1000; ++xid) {
     const Verdict verdict = first(xid);
     ASSERT_EQ(verdict, xid == 1 ? Verdict::kTaken : Verdict::kInvalCont);
-    ASSERT_EQ(held_, kMaxOctets);
+    ASSERT_EQ(held(), kMaxOctets);
     ASSERT_EQ(reassembly_->memory(), 2 * 40u);
   }
   ASSERT_EQ(call_part(Kind::kInline, 1), Verdict::kWhole);

@@ -252,7 +252,7 @@ struct SharedReceives : ReceivePoolTest {
 
   MessagePool sends{pd, 1024 + Responder::kSendExtra, 1000};
   BufferPool buffers{pd, 1 << 20, 8 << 20};
-  Budget budget{8 << 20, 0};
+  Budget budget{{.all = 8 << 20}};
   TestService service;
   std::vector<ServedProgram> programs{{&test_binding(), &service}};
   std::unique_ptr<End> one, two;

@@ -52,7 +52,7 @@ struct RefusedCalls : ::testing::Test {
     emit_call(out, {5, kSyntheticProgram, kSyntheticVersion, kPair, {}, {}});
     EXPECT_TRUE(end->qp.inject(message(header, payload)));
     end->pump();
-    EXPECT_EQ(end->budget.used, 0u);
+    EXPECT_EQ(end->budget.used(), 0u);
     if (end->qp.sent.size() != 1) return "nothing, or too much";
     if (parse(end->qp.sent[0]).proc == v1::Proc::kError) return "RDMA_ERROR";
     const Octets answer = payload_of(end->qp.sent[0]);

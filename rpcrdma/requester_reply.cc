@@ -246,7 +246,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
       keep_parts(call);
       // R1-10.1.3-01: the memory is fenced from the peer before anything reads it.
       call.registrations.clear();
-      const ConstBytes payload = arrival.joined ? ConstBytes(arrival.joined->octets())
+      const ConstBytes payload = arrival.joined ? ConstBytes(arrival.joined->octets)
                                  : verdict == ReplyVerdict::kReply
                                      ? received_.payload
                                      : ConstBytes(call.reply_memory).first(received_.reply_chunk_len);

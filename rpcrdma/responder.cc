@@ -30,7 +30,7 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
       pool_(pool),
       programs_(programs),
       config_(std::move(config)),
-      share_(budget, *this, config_.peer_group, {config_.guaranteed, config_.max_held}),
+      share_(budget, *this, config_.peer_group),
       served_memory_(std::make_shared<ServedMemory>()) {
   link_.join(*this);
   link_.credits().grants = CreditPolicy(config_.credits);
@@ -41,9 +41,9 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
 Responder::~Responder() {
   link_.leave(*this);
   if (served_memory_.use_count() == 1) return;
-  std::size_t served = 0;
-  for (const Call& call : calls_) served += call.state == Call::State::kServed ? call.held : 0;
-  if (served != 0) served_memory_->rest = share_.leave_behind(served);
+  for (Call& call : calls_) {
+    if (call.state == Call::State::kServed) served_memory_->rest.push_back(std::move(call.lease));
+  }
 }
 
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
@@ -99,16 +99,17 @@ void Responder::on_time(TimePoint now) {
   give_up_waiting();
   pump();
   end_slow_reply();
+  end_slow_peer();
   if (!may_stall()) {
     progress_at_.reset();
   } else if (!progress_at_ || progress_ != endpoint_.progress()) {
     progress_ = endpoint_.progress();
     progress_at_ = now;
-  } else if (now - *progress_at_ >= stall_timeout()) {
+  } else if (now - *progress_at_ >= config_.stall_timeout) {
     const char* why = lacks_sends_     ? "there was no memory for an answer for "
                       : lacks_credits_ ? "the peer gives no credits for an answer: stalled for "
                                        : "the peer takes or gives no data: stalled for ";
-    endpoint_.fail(why + std::to_string(stall_timeout().count()) + " ms");
+    endpoint_.fail(why + std::to_string(config_.stall_timeout.count()) + " ms");
   }
 }
 
@@ -147,14 +148,21 @@ void Responder::trim() {
 
 std::optional<TimePoint> Responder::next_timeout() const {
   std::optional<TimePoint> next;
-  if (may_stall()) next = progress_at_ ? *progress_at_ + stall_timeout() : now_;
+  if (may_stall()) next = progress_at_ ? *progress_at_ + config_.stall_timeout : now_;
   if (const Outgoing* reply = continued()) {
     const TimePoint end = reply->parts_since ? *reply->parts_since + config_.max_reply_time : now_;
     if (!next || end < *next) next = end;
   }
   for (const CallSlot slot : waiting_) {
     const auto& since = calls_[index_of(slot)].waits_since;
-    if (since) next = earliest(next, *since + stall_timeout());
+    if (since) next = earliest(next, *since + config_.stall_timeout);
+  }
+  if (share_.is_wanted()) {
+    const auto consider = [&](bool is_under_way, const std::optional<Moving>& moving) {
+      if (is_under_way) next = earliest(next, moving ? moving->time.end() : now_);
+    };
+    consider(is_pulling(), pull_);
+    consider(is_pushing(), push_);
   }
   return next;
 }
@@ -178,8 +186,30 @@ bool Responder::may_stall() const {
   return endpoint_.busy() || lacks_sends_ || lacks_credits_;
 }
 
-std::chrono::milliseconds Responder::stall_timeout() const {
-  return share_.is_wanted() ? config_.short_stall_timeout : config_.stall_timeout;
+bool Responder::is_pushing() const {
+  return sends_under_way_ != 0 || lacks_sends_ || lacks_credits_;
+}
+
+// While others wait for memory of this connection, its peer has to move octets, each way that octets are to go.
+void Responder::end_slow_peer() {
+  if (!share_.is_wanted()) {
+    pull_.reset();
+    push_.reset();
+    return;
+  }
+  const auto is_over = [this](std::optional<Moving>& moving, bool is_under_way, std::uint64_t octets) {
+    if (!is_under_way) {
+      moving.reset();
+      return false;
+    }
+    if (!moving) moving.emplace(Moving{EarnedTime(config_.while_others_wait, now_), octets});
+    moving->time.earn(octets - moving->octets, share_.held(), now_);
+    moving->octets = octets;
+    return moving->time.is_over(now_);
+  };
+  const bool is_pull_over = is_over(pull_, is_pulling(), endpoint_.octets_pulled());
+  if (!is_over(push_, is_pushing(), endpoint_.octets_pushed()) && !is_pull_over) return;
+  endpoint_.fail("the peer takes or gives its data too slowly while others wait for the memory that it holds");
 }
 
 }  // namespace weft::rpcrdma

@@ -19,6 +19,7 @@
 #include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/credit_policy.h"
 #include "rpcrdma/duplicate_request_cache.h"
+#include "rpcrdma/earned_time.h"
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/reply_form.h"
@@ -51,15 +52,13 @@ class Responder {
     std::size_t max_call = 1 << 20;
     std::size_t max_continued_call = kMaxContinued;  // of a Call in several messages
     std::size_t max_item = 4 << 20;
-    std::size_t max_held = 64 << 20;  // octets of the budget for this connection
-    std::size_t guaranteed = 0;       // of max_held, whatever the budget says
-    std::uint32_t ord = 0;            // RDMA Reads under way at once
-    std::uint32_t max_sge = 4;        // of one RDMA Write
-    bool invalidates = false;         // both peers set R (RFC 8797)
-    bool can_invalidate = false;      // a handle that the Call names (Profile::names_invalidation)
+    std::uint32_t ord = 0;        // RDMA Reads under way at once
+    std::uint32_t max_sge = 4;    // of one RDMA Write
+    bool invalidates = false;     // both peers set R (RFC 8797)
+    bool can_invalidate = false;  // a handle that the Call names (Profile::names_invalidation)
     std::chrono::milliseconds stall_timeout{30000};
-    // The same while other connections wait for memory that this connection may hold (BudgetShare::is_wanted).
-    std::chrono::milliseconds short_stall_timeout{30000};
+    // Beside it, while other connections wait for memory that this connection holds (BudgetShare::is_wanted).
+    EarnedTime::Terms while_others_wait = {};
     // A Reply in several messages leaves within this time. A peer that gives some credits now and then does not stall.
     std::chrono::milliseconds max_reply_time{30000};
     std::string peer;
@@ -94,8 +93,7 @@ class Responder {
   // take_memory: this connection's part of the budget, for the parts of a Call, as Reassembly::Share::take. Within the
   // guarantee it takes as much as is needed now. Beyond it takes all that the Call may need, so no Call in the middle
   // of its parts waits with memory of others. If others have to end first, the connection waits in the budget's line.
-  std::size_t take_memory(std::size_t least, std::size_t most);
-  void give_memory(std::size_t octets) { share_.give_back(octets); }
+  bool take_memory(Lease& lease, std::size_t least, std::size_t most);
   std::size_t max_continued_call() const { return config_.max_continued_call; }
   bool is_memory_wanted() const { return share_.is_wanted(); }
   // All parts that arrived were passed on, but for those that wait.
@@ -115,8 +113,8 @@ class Responder {
   bool finish(ServedCallId id);
   // admit starts waiting Calls that the budget allows now.
   void admit();
-  // The Budget calls it when it is this connection's turn to start a Call.
-  void take_turn();
+  // The Budget calls it when it is this connection's turn in one of its lines to start a Call.
+  FairLine<BudgetShare*>::Offer take_turn(BudgetShare::Line line);
   void on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
   // trim gives back memory that Calls took and no Call needs now. It does nothing while Calls are under way.
@@ -156,7 +154,9 @@ class Responder {
   void end_slow_reply();
   // Whether work is under way that the peer or a shortage of memory can hold up.
   bool may_stall() const;
-  std::chrono::milliseconds stall_timeout() const;
+  bool is_pulling() const { return reads_under_way_ != 0; }
+  bool is_pushing() const;
+  void end_slow_peer();
   ServedCallId id_of(CallSlot slot) const;
   // The slot of a Call that a service has.
   std::optional<CallSlot> served(ServedCallId id);
@@ -172,8 +172,14 @@ class Responder {
   bool match_arguments(Call& call);
 
   // Chunks of Calls, and the memory that Calls need (responder_pull.cc).
-  void start_waiting(bool in_turn);
-  BudgetShare::Verdict start_call(std::size_t at, bool only_guaranteed);
+  using Line = BudgetShare::Line;
+  // The memory that a Call may take: within the guarantee alone; all; what is kept for Calls that have begun, too.
+  enum class Start : std::uint8_t { kGuaranteed, kNew, kBegun };
+  void start_waiting();
+  BudgetShare::Verdict start_begun();
+  BudgetShare::Verdict start_new();
+  BudgetShare::Verdict start_call(std::size_t at, Start start);
+  BudgetShare::Verdict take_for(Call& call, Start start);
   void settle_line();
   void give_up_waiting();
   std::size_t need_of(const Call& call) const;
@@ -240,9 +246,14 @@ class Responder {
   std::vector<CallSlot> free_calls_;
   std::uint32_t first_generation_ = 0;  // of slots to come: above all generations of past slots
   std::deque<CallSlot> waiting_;        // for their share of the budget
-  bool calls_wait_ = false;             // Calls of other connections have to end first
-  bool parts_wait_ = false;             // the same for the parts of a Call
-  bool has_turn_ = false;
+  // Octets that wait until Calls of other connections end: the need of the first such Call, of the first one that came
+  // in parts, and of the parts of a Call.
+  std::size_t new_need_ = 0;
+  std::size_t begun_need_ = 0;
+  std::size_t parts_need_ = 0;
+  bool has_turn_ = false;  // for its parts
+  BudgetShare::Verdict parts_verdict_ = BudgetShare::Verdict::kFits;
+  std::size_t turn_cost_ = 0;     // octets that the turn has taken
   std::deque<CallSlot> pulling_;  // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
   std::deque<Answer> answers_;       // for a Send buffer
@@ -268,6 +279,12 @@ class Responder {
   TimePoint now_{};
   std::optional<TimePoint> progress_at_;
   std::uint64_t progress_ = 0;
+  // Octets that the peer has moved one way, and the time that they earned: while others wait for memory.
+  struct Moving {
+    EarnedTime time;
+    std::uint64_t octets = 0;
+  };
+  std::optional<Moving> pull_, push_;
   ResponderCounters counters_;
   bool has_called_ = false;
   CallObserver* observer_ = nullptr;

@@ -38,7 +38,7 @@ TEST_F(ResponderMemoryTest, NothingIsTrimmedWhileASendIsOutstanding) {
   end->pump();
   other = Buffer{};
   EXPECT_EQ(num_sending(), 0u);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   EXPECT_EQ(end->pool.in_use(), 0u);
   EXPECT_EQ(rooms[0], pattern(9000, 1));
   // Now it may be trimmed, and serves on; ids of before name no Call.
@@ -68,13 +68,13 @@ TEST_F(ResponderMemoryTest, ResultRoomIsTheLargestWayThatTheCallOffers) {
     std::size_t room = 0, used = 0;
     end->service.answer = [&](ServedCall& served) {
       room = served.result_room;
-      used = end->budget.used;
+      used = end->budget.used();
       EXPECT_TRUE(end->pool.take(room)) << "as promised";
       end->responder->reply(served.id, {});
     };
     call(kRead, header);
     EXPECT_EQ(used, room) << "reserved before the service hears of the Call";
-    EXPECT_EQ(end->budget.used, 0u);
+    EXPECT_EQ(end->budget.used(), 0u);
     return room;
   };
   v1::Header none, small, one, two, reply_chunk, both, huge;

@@ -60,94 +60,145 @@ std::size_t Responder::need_of(const Call& call) const {
 }
 
 // Starts Calls in order, so that small Calls do not pass a large one for ever. Only while the large Call waits for
-// bytes of other connections, Calls within this connection's guarantee pass it.
-void Responder::start_waiting(bool in_turn) {
-  bool only_guaranteed = !in_turn && !waiting_.empty() && share_.others_wait();
-  bool is_line_moved = false;
+// bytes of other connections, Calls within this connection's guarantee pass it. Calls that came in parts stand in a
+// line of their own.
+void Responder::start_waiting() {
+  using Verdict = BudgetShare::Verdict;
+  bool must_wait = share_.must_wait(Line::kNew), must_begun_wait = share_.must_wait(Line::kBegun);
+  bool is_at_limit = false;  // of this connection
+  new_need_ = begun_need_ = 0;
   for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
-    const BudgetShare::Verdict verdict = start_call(at, only_guaranteed);
-    if (verdict == BudgetShare::Verdict::kOwnLimit) break;
-    if (verdict == BudgetShare::Verdict::kShort) {
-      only_guaranteed = true;
+    const Call& call = call_at(waiting_[at]);
+    const bool is_begun = call.lease.octets() != 0;
+    if (is_at_limit && !is_begun) {
       ++at;
-    } else if (in_turn) {
-      only_guaranteed = is_line_moved = true;
+      continue;
     }
+    const std::size_t need = call.need;
+    const Start start = is_begun ? Start::kBegun : Start::kNew;
+    const Verdict verdict = start_call(at, (is_begun ? must_begun_wait : must_wait) ? Start::kGuaranteed : start);
+    if (verdict == Verdict::kFits) continue;
+    ++at;
+    is_at_limit = is_at_limit || verdict == Verdict::kClient;
+    if (verdict == Verdict::kClient) continue;
+    must_wait = true;
+    must_begun_wait = must_begun_wait || is_begun;
+    std::size_t& first = is_begun ? begun_need_ : new_need_;
+    if (first == 0) first = need;
   }
-  calls_wait_ = only_guaranteed && !waiting_.empty();
   settle_line();
-  if (is_line_moved) share_.go_to_end();
   link_.credits().grants.set_short(is_short());
 }
 
 void Responder::settle_line() {
-  if ((calls_wait_ || parts_wait_) && !endpoint_.failure()) {
-    share_.wait_in_line();
-  } else {
-    share_.wait_no_more();
+  const auto settle = [this](Line line, std::size_t need) {
+    if (need != 0 && !endpoint_.failure()) {
+      share_.wait(line, need);
+    } else {
+      share_.wait_no_more(line);
+    }
+  };
+  settle(Line::kBegun, begun_need_);
+  settle(Line::kNew, new_need_ != 0 ? new_need_ : parts_need_);
+}
+
+FairLine<BudgetShare*>::Offer Responder::take_turn(Line line) {
+  using Offer = FairLine<BudgetShare*>::Offer;
+  using Verdict = BudgetShare::Verdict;
+  turn_cost_ = 0;
+  const Verdict verdict = line == Line::kBegun ? start_begun() : start_new();
+  start_waiting();
+  if (turn_cost_ != 0) return Offer::begun(turn_cost_);
+  return Offer::waits(verdict == Verdict::kFits ? Verdict::kClient : verdict);
+}
+
+BudgetShare::Verdict Responder::start_begun() {
+  const auto at = std::ranges::find_if(waiting_, [this](CallSlot slot) { return call_at(slot).lease.octets() != 0; });
+  if (at == waiting_.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
+  return start_call(static_cast<std::size_t>(at - waiting_.begin()), Start::kBegun);
+}
+
+// The next Call that is beyond the guarantee, or the parts of the one that is coming.
+BudgetShare::Verdict Responder::start_new() {
+  using Verdict = BudgetShare::Verdict;
+  while (!waiting_.empty() && !endpoint_.failure()) {
+    const Verdict verdict = start_call(0, Start::kNew);
+    if (verdict == Verdict::kClient) break;
+    if (verdict != Verdict::kFits || turn_cost_ != 0) return verdict;
   }
-}
-
-void Responder::take_turn() {
+  if (parts_need_ == 0 || endpoint_.failure()) return Verdict::kClient;
   has_turn_ = true;
-  start_waiting(true);
-  if (parts_wait_) link_.on_turn();
+  parts_verdict_ = Verdict::kClient;
+  link_.on_turn();
   has_turn_ = false;
+  return parts_verdict_;
 }
 
-std::size_t Responder::take_memory(std::size_t least, std::size_t most) {
-  const std::size_t octets = share_.is_guaranteed(least) ? least : most;
-  const bool must_wait = !has_turn_ && !share_.is_guaranteed(octets) && share_.others_wait();
-  const auto verdict = must_wait ? BudgetShare::Verdict::kShort : share_.take(octets);
-  parts_wait_ = verdict == BudgetShare::Verdict::kShort;
+bool Responder::take_memory(Lease& lease, std::size_t least, std::size_t most) {
+  using Verdict = BudgetShare::Verdict;
+  const bool is_guaranteed = share_.is_guaranteed(least);
+  const std::size_t octets = is_guaranteed ? least : most;
+  const bool must_wait = !is_guaranteed && !has_turn_ && share_.must_wait(Line::kNew);
+  parts_verdict_ = must_wait ? Verdict::kAddress : share_.take(lease, octets);
+  const bool is_taken = parts_verdict_ == Verdict::kFits;
+  if (is_taken && !is_guaranteed) turn_cost_ += octets;
+  parts_need_ = is_taken || parts_verdict_ == Verdict::kClient ? 0 : octets;
   settle_line();
-  return verdict == BudgetShare::Verdict::kTaken ? octets : 0;
+  return is_taken;
 }
 
 void Responder::on_parts_passed(bool wait) {
-  if (wait || !parts_wait_) return;
-  parts_wait_ = false;
+  if (wait || parts_need_ == 0) return;
+  parts_need_ = 0;
   settle_line();
 }
 
-// A Call that came in parts holds memory while it waits for more. Calls of several connections could wait for each
-// other for ever.
+// A Call that came in parts and waits for the rest of its memory is first in line, but the memory that it waits for may
+// be in use for very long.
 void Responder::give_up_waiting() {
   for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
     const CallSlot slot = waiting_[at];
     Call& call = call_at(slot);
-    if (call.held != 0 && !call.waits_since) call.waits_since = now_;
-    if (!call.waits_since || now_ - *call.waits_since < stall_timeout()) {
+    if (call.lease.octets() != 0 && !call.waits_since) call.waits_since = now_;
+    if (!call.waits_since || now_ - *call.waits_since < config_.stall_timeout) {
       ++at;
       continue;
     }
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
     call.joined.reset();  // an error needs nothing of it
-    share_.give_back(std::exchange(call.held, 0));
+    call.lease.end();
     answer_error(slot, TransportError::Code::kSystem, "it came in parts, and there was no memory for its chunks");
   }
 }
 
+BudgetShare::Verdict Responder::take_for(Call& call, Start start) {
+  const bool is_guaranteed = share_.is_guaranteed(call.need);
+  if (start == Start::kGuaranteed && !is_guaranteed) return BudgetShare::Verdict::kAddress;
+  const auto verdict =
+      start == Start::kBegun ? share_.finish(call.lease, call.need) : share_.take(call.lease, call.need);
+  if (verdict == BudgetShare::Verdict::kFits && !is_guaranteed) turn_cost_ += call.need;
+  return verdict;
+}
+
 // Takes the bytes that a waiting Call needs and starts it, unless it has to keep waiting.
-BudgetShare::Verdict Responder::start_call(std::size_t at, bool only_guaranteed) {
+BudgetShare::Verdict Responder::start_call(std::size_t at, Start start) {
   const CallSlot slot = waiting_[at];
   Call& call = call_at(slot);
-  if (only_guaranteed && !share_.is_guaranteed(call.need)) return BudgetShare::Verdict::kShort;
-  const BudgetShare::Verdict verdict = share_.take(call.need, call.held);
-  if (verdict != BudgetShare::Verdict::kTaken) return verdict;
+  const CallLease::Amounts before = call.lease.amounts();
+  const BudgetShare::Verdict verdict = take_for(call, start);
+  if (verdict != BudgetShare::Verdict::kFits) return verdict;
   const Chunk* position_zero = call.lists.call_chunk();
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
   if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
-    share_.cancel(call.need);
+    call.lease.shrink(before);
     tell_memory_is_short(call);
-    return BudgetShare::Verdict::kShort;
+    return BudgetShare::Verdict::kAddress;
   }
   if (at == 0) {
     waiting_.pop_front();  // nearly always, and at a tenth of the cost of erase
   } else {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  call.held += call.need;
   if (position_zero != nullptr) {
     call.pulls.push_back({position_zero, call.message.octets(), call.message.lkey()});
     pull(slot);

@@ -77,7 +77,7 @@ TEST_F(ResponderPullTest, OneConnectionHoldsNoMoreThanItsShare) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(end->qp.inject(message(header, payload)));
   end->pump();
   EXPECT_EQ(end->service.calls.size(), 2u);
-  EXPECT_LE(end->budget.used, 30000u);
+  EXPECT_LE(end->budget.used(), 30000u);
   answer({});
   EXPECT_EQ(end->service.calls.size(), 3u);
 }
@@ -115,7 +115,7 @@ TEST_F(ResponderPullTest, LongCallWhoseXidDiffersGetsErrChunk) {
   EXPECT_TRUE(end->service.calls.empty());
   ASSERT_EQ(end->qp.sent.size(), 1u);
   EXPECT_EQ(parse(end->qp.sent[0]).err, v1::Err::kChunk);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
 }
 
 TEST_F(ResponderPullTest, NeverMoreReadsThanOrdAtOnce) {
@@ -163,11 +163,11 @@ TEST_F(ResponderPullTest, CallsBeyondTheBudgetWaitAndAreThenServed) {
   end->pump();
   for (std::size_t served = 1; served <= 3; ++served) {
     ASSERT_EQ(end->service.calls.size(), served);
-    EXPECT_LE(end->budget.used, end->budget.limit);
+    EXPECT_LE(end->budget.used(), end->budget.bounds().all);
     answer({});
     EXPECT_EQ(end->qp.sent.size(), served);
   }
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
 }
 
 TEST_F(ResponderPullTest, AStaleHandleEndsTheConnectionAndNothingElse) {
@@ -179,7 +179,7 @@ TEST_F(ResponderPullTest, AStaleHandleEndsTheConnectionAndNothingElse) {
   EXPECT_TRUE(end->endpoint->failure());
   EXPECT_TRUE(end->service.calls.empty());
   end->responder.reset();
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   EXPECT_EQ(end->pool.in_use(), 0u);
 }
 
@@ -231,7 +231,7 @@ TEST_F(ResponderPullTest, ACallThatWaitsForMemoryHoldsNone) {
   call_pair(pattern(5000, 1), pattern(3000, 2));
   EXPECT_TRUE(end->service.calls.empty());
   EXPECT_EQ(end->pool.in_use(), 0u);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   EXPECT_TRUE(end->qp.rdma.empty());
   end->pd.fail_registration = false;
   end->responder->on_time(at(0));
@@ -262,7 +262,7 @@ TEST_F(ResponderPullTest, ALongCallWhoseItemsFindNoMemoryGetsSystemErr) {
   EXPECT_EQ(payload_of(end->qp.sent[0]), rpc_reply(5, {}, AcceptStat::kSystemErr));
   EXPECT_EQ(end->qp.rdma.size(), 1u);
   EXPECT_EQ(end->pool.in_use(), 0u);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   EXPECT_EQ(end->qp.num_receives(), end->endpoint->config().num_receives);
 }
 

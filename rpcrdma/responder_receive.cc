@@ -34,8 +34,8 @@ void Responder::on_receive(Arrival&& arrival) {
   const CallSlot slot = take_call(arrival.slot);
   Call& call = call_at(slot);
   if (arrival.joined) {
-    call.held = arrival.joined->take_share();
-    call.joined = std::make_shared<const std::vector<std::uint8_t>>(arrival.joined->take_octets());
+    call.lease.shared = std::move(arrival.joined->lease);
+    call.joined = std::make_shared<const std::vector<std::uint8_t>>(std::move(arrival.joined->octets));
     received.payload = *call.joined;
   }
   call.xid = received.xid;
@@ -70,6 +70,11 @@ void Responder::on_receive(Arrival&& arrival) {
   if (!call.external && !parse_payload(slot, received.payload)) return;
 
   call.need = need_of(call);
+  if (!share_.could_have(call.need, call.lease.octets())) {
+    call.lease.end();
+    call.joined.reset();  // an error needs nothing of it
+    return answer_error(slot, TransportError::Code::kSystem, "it needs more memory than one address may have");
+  }
   waiting_.push_back(slot);
   admit();
 }
@@ -216,7 +221,7 @@ bool Responder::match_arguments(Call& call) {
 }
 
 void Responder::admit() {
-  start_waiting(false);
+  start_waiting();
 }
 
 }  // namespace weft::rpcrdma

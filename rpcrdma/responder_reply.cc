@@ -100,9 +100,7 @@ void Responder::refuse(CallSlot slot, ReplyHeader&& rpc) {
 bool Responder::hold_results(Call& call, std::size_t len) {
   if (len <= call.need) return true;
   const std::size_t more = len - call.need;
-  if (share_.take(more, call.held) != BudgetShare::Verdict::kTaken) return false;
-  call.held += more;
-  return true;
+  return share_.take(call.lease, more) == BudgetShare::Verdict::kFits;
 }
 
 void Responder::answer(CallSlot slot, ReplyHeader&& rpc, ServedReply&& reply) {
@@ -144,7 +142,6 @@ void Responder::tell_answer(const Outgoing& out) {
 // Frees the Call's slot and posts its Receive again. False: the post failed.
 bool Responder::release_call(CallSlot slot) {
   Call& call = call_at(slot);
-  share_.give_back(call.held);
   --calls_under_way_;
   const auto receive = call.receive;
   call.reset();
@@ -176,7 +173,7 @@ void Responder::pump() {
     out.xid = call_at(answer.slot).xid;
     build(answer, out, *send);
     out.in_use = true;
-    out.held = std::exchange(call_at(answer.slot).held, 0);
+    out.lease = std::move(call_at(answer.slot).lease);
     answers_.pop_front();
     posting_ = send;
   }
@@ -246,7 +243,6 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
 
 void Responder::on_send_done(SendSlot slot) {
   --sends_under_way_;
-  share_.give_back(outgoing_[index_of(slot)].held);
   outgoing_[index_of(slot)].reset();
   endpoint_.give_send(slot);
   admit();

@@ -65,7 +65,7 @@ TEST_F(ResponderReplyTest, ReadItemThroughTheWriteChunkExactlyAndWithoutRoundup)
     EXPECT_EQ(all, wanted) << len;
     for (const auto& rdma : end->qp.rdma) EXPECT_EQ(rdma.sends_before, 0u);
     EXPECT_EQ(end->responder->counters().write_chunks, len == 0 ? 0u : 1u);
-    EXPECT_EQ(end->budget.used, 0u);
+    EXPECT_EQ(end->budget.used(), 0u);
     EXPECT_EQ(end->pool.in_use(), 0u);
   }
 }
@@ -192,7 +192,7 @@ TEST_F(ResponderReplyTest, WhatFitsNothingOfferedGetsErrChunkAndWritesNothing) {
 
   EXPECT_TRUE(end->qp.rdma.empty());
   EXPECT_FALSE(end->endpoint->failure());
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
 }
 
 TEST_F(ResponderReplyTest, ManySegmentsThroughAShortSendQueue) {

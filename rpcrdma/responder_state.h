@@ -21,7 +21,7 @@ inline std::string refused_str(const char* what, std::uint32_t handle, std::uint
 // the connection is gone. Both are released with the last ServedCall.
 struct Responder::ServedMemory {
   std::shared_ptr<const void> receives;
-  std::shared_ptr<const void> rest;
+  std::vector<CallLease> rest;
 };
 
 // The memory behind the views of a Call that came in several messages.
@@ -66,8 +66,8 @@ struct Responder::Call {
   bool may_reduce = true;  // its credential allows it
   Buffer message;          // the Payload stream, if it was external
   std::vector<Item> items;
-  std::size_t need = 0;                  // octets that the Call needs from the budget
-  std::size_t held = 0;                  // octets that the Call has from the budget
+  std::size_t need = 0;  // octets that the Call needs from the budget, beyond those of its parts
+  CallLease lease;
   std::optional<TimePoint> waits_since;  // for the rest, with octets that others may need
 
   // Progress of the pulls:
@@ -93,7 +93,7 @@ struct Responder::Call {
     message = Buffer{};
     joined.reset();
     items.clear();
-    held = 0;
+    lease.end();
     waits_since.reset();
     pulls.clear();
     told_short = false;
@@ -132,7 +132,7 @@ struct Responder::Outgoing {
   std::size_t threshold = 0;                // of its messages
   std::vector<verbs::Sge> send_sges;        // if the Send also gathers from other memory
   std::optional<std::uint32_t> invalidate;  // by the Send
-  std::size_t held = 0;
+  CallLease lease;
 
   // Makes the entry ready for the next answer. Vectors keep their room.
   void reset() {
@@ -146,7 +146,8 @@ struct Responder::Outgoing {
     parts.reset();
     parts_since.reset();
     invalidate.reset();
-    next_write = send_len = held = 0;
+    lease.end();
+    next_write = send_len = 0;
     in_use = false;
   }
 };

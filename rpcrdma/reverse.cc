@@ -58,7 +58,7 @@ ReverseResponder::ReverseResponder(verbs::Pd& pd, Link& link, Config config, boo
       programs_(config_.programs.begin(), config_.programs.end()),
       pool_(pd, kMaxLongCall + std::max(kMaxItem, link.endpoint().config().send_len),
             budget_of(config_, link.endpoint()), read_sinks),
-      budget_{budget_of(config_, link.endpoint()), 0},
+      budget_({.all = budget_of(config_, link.endpoint())}),
       responder_(pd, link, pool_, budget_, programs_, responder_config(config_, link.endpoint())) {}
 
 ReverseResponder::~ReverseResponder() {

@@ -71,7 +71,7 @@ struct Server::Impl {
   MessageResources messages;
   std::unique_ptr<BufferPool> pool;
   std::vector<std::unique_ptr<BufferPool>> other_pools;  // make_buffers
-  Budget budget;
+  Budget budget;                                         // the memory of Calls
   DuplicateRequestCache duplicate_requests;
   std::unique_ptr<verbs::CmId> listener;
   std::optional<ServerConnection::Shared> shared;
@@ -87,6 +87,7 @@ struct Server::Impl {
         programs(p.begin(), p.end()),
         config(with_default_threshold(c)),
         log(config.log, "client"),
+        budget(call_memory(config)),
         duplicate_requests(config.duplicate_requests, SipHash::random_key()),
         connections(config.max_connections, max_connections_per_group(config)),
         flushing(2 * std::max(kMinFlushing, config.max_connections),
@@ -127,11 +128,8 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   auto made_cm = device.create_event_channel();
   if (!made_cm.ok()) return made_cm.error();
   cm_events = std::move(*made_cm);
-  const std::size_t guaranteed = config.max_connections * guaranteed_octets(config);
-  pool = std::make_unique<BufferPool>(*pd, config.max_call + config.max_item, config.max_buffered + guaranteed,
+  pool = std::make_unique<BufferPool>(*pd, config.max_call + config.max_item, max_call_memory(config),
                                       caps.read_sink_needs_remote_write);
-  budget.limit = config.max_buffered;
-  budget.max_per_group = max_buffered_per_group(config);
 
   Endpoint::Config& shape = messages.shape;
   shape.receive_len = config.inline_threshold;
@@ -517,8 +515,8 @@ std::size_t Server::num_connections() const {
 
 ServerMemory Server::memory() const {
   ServerMemory memory = impl_->messages.memory();
-  memory.calls = impl_->budget.held;
-  memory.max_calls = impl_->config.max_buffered + impl_->config.max_connections * guaranteed_octets(impl_->config);
+  memory.calls = impl_->budget.held();
+  memory.max_calls = max_call_memory(impl_->config);
   return memory;
 }
 

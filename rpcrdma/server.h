@@ -15,6 +15,7 @@
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
 #include "rpcrdma/call_observer.h"
+#include "rpcrdma/earned_time.h"
 #include "rpcrdma/link_observer.h"
 #include "rpcrdma/policies.h"
 #include "rpcrdma/server_statistics.h"
@@ -85,9 +86,9 @@ struct ServerConfig {
   int backlog = 128;
   // The server ends a connection whose RDMA Reads, Writes or Sends make no progress for this long.
   std::chrono::milliseconds stall_timeout{30000};
-  // The same limit while other connections of the same address wait for memory, or while any other connection waits and
-  // a quarter or less of max_buffered is free.
-  std::chrono::milliseconds short_stall_timeout{2000};
+  // While other connections of the same address wait for memory, or while any other connection waits and a quarter or
+  // less of max_buffered is free: the time to move octets that a connection which holds such memory has, and earns.
+  EarnedTime::Terms while_others_wait = {};
   // Receives the reason for each connection that the server ends or cannot take, and for each Call that gets
   // RDMA_ERROR, GARBAGE_ARGS or no answer. Called on the server's thread.
   verbs::Log log = {};

@@ -149,15 +149,13 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   calls.max_items = config.max_items;
   calls.max_call = config.max_call;
   calls.max_item = config.max_item;
-  calls.max_held = config.max_buffered_per_connection;
-  calls.guaranteed = guaranteed_octets(config);
   calls.max_sge = shared_.messages.shape.max_send_sge;
   // R1-4.3.2-17
   calls.invalidates =
       may_invalidate(config, shared_.device.caps()) && parse_private_data(peer_private_data).remote_invalidate;
   calls.can_invalidate = config.remote_invalidation && can_invalidate(shared_.device.caps());
   calls.stall_timeout = config.stall_timeout;
-  calls.short_stall_timeout = std::min(config.stall_timeout, config.short_stall_timeout);
+  calls.while_others_wait = config.while_others_wait;
   calls.peer = peer_;
   calls.peer_group = group_;
   calls.duplicate_requests = &shared_.duplicate_requests;

@@ -32,8 +32,17 @@ std::size_t max_buffered_per_group(const ServerConfig& config) {
   return std::max(config.max_buffered / 4, largest_call(config));
 }
 
-std::size_t guaranteed_octets(const ServerConfig& config) {
-  return std::max(config.min_buffered_per_connection, config.inline_threshold);
+Budget::Bounds call_memory(const ServerConfig& config) {
+  return {.all = config.max_buffered,
+          .address = max_buffered_per_group(config),
+          .connection = config.max_buffered_per_connection,
+          .guaranteed = std::max(config.min_buffered_per_connection, config.inline_threshold),
+          .finishing = largest_call(config)};
+}
+
+std::size_t max_call_memory(const ServerConfig& config) {
+  const Budget::Bounds bounds = call_memory(config);
+  return bounds.all + bounds.finishing + config.max_connections * bounds.guaranteed;
 }
 
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {

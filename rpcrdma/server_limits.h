@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "rpcrdma/budget.h"
 #include "rpcrdma/server.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -16,8 +17,9 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps);
 std::size_t max_connections_per_group(const ServerConfig& config);
 std::size_t max_buffered_per_group(const ServerConfig& config);
 
-// Octets that Calls of a connection get without waiting.
-std::size_t guaranteed_octets(const ServerConfig& config);
+// The bounds of the memory of Calls, and the most octets of it.
+Budget::Bounds call_memory(const ServerConfig& config);
+std::size_t max_call_memory(const ServerConfig& config);
 
 // with_default_threshold raises inline_threshold to the default of every protocol that the server speaks: a peer that
 // hears nothing else sends messages of this length (R2-3.3-1).

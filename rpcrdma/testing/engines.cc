@@ -120,7 +120,7 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
     : FakeEnd(memory),
       programs{{&test_binding(), &service}, {&plain_binding(), &service}, {&synthetic_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
-      budget{options.budget, 0} {
+      budget({.all = options.budget, .connection = options.max_held, .finishing = options.finishing}) {
   for (const Binding* binding : options.bindings) programs.push_back({binding, &service});
   for (ServedProgram& program : programs) program.keeps_replies = options.duplicate_requests != nullptr;
   Endpoint::Config shape;
@@ -140,7 +140,6 @@ ResponderEnd::ResponderEnd(FakeMemory& memory, const Options& options)
   config.max_write_chunks = options.max_write_chunks;
   config.max_items = options.max_items;
   config.max_item = options.max_item;
-  config.max_held = options.max_held;
   config.max_sge = options.max_sge;
   config.invalidates = options.invalidates;
   config.can_invalidate = options.can_invalidate;

@@ -88,6 +88,7 @@ struct ResponderEnd : FakeEnd {
     std::size_t budget = 64 << 20;
     std::size_t max_item = 1 << 20;
     std::size_t max_held = 64 << 20;
+    std::size_t finishing = 0;  // octets for Calls that have begun
     std::size_t max_segments = 128;
     std::size_t max_read_chunks = 16;
     std::size_t max_write_chunks = 16;

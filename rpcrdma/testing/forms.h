@@ -115,7 +115,7 @@ struct FormsTest : ::testing::Test {
     run();
     EXPECT_EQ(memory.num_remote(), 0u);
     EXPECT_EQ(outcome.remote_regions, 0u);
-    EXPECT_EQ(responder->budget.used, 0u);
+    EXPECT_EQ(responder->budget.used(), 0u);
     return outcome;
   }
   void answer_with(std::function<ServedReply(ServedCall&)> make) {

@@ -48,7 +48,7 @@ ServerEnd::ServerEnd(FakeMemory& memory, const ReverseOptions& options)
     : FakeEnd(memory),
       programs{{&test_binding(), &service}, {&nfs4_binding(), &service}},
       pool(pd, 8 << 20, 64 << 20),
-      budget{64 << 20, 0} {
+      budget({.all = 64 << 20}) {
   Endpoint::Config shape = shape_of(options, 7);
   ReverseRequester::widen(shape, options.reverse_credits);
   make_endpoint(shape, Link::End::kServer, {&profile_of(options.protocol)});

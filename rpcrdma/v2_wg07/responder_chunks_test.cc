@@ -138,7 +138,7 @@ TEST_F(Wg07ResponderChunksTest, AChunkOfAGibibyteIsNotPulled) {
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_THAT(end->service.calls, IsEmpty());
   EXPECT_THAT(end->qp.rdma, IsEmpty());
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   expect_alive(6);
 }
 

@@ -20,7 +20,7 @@ TEST_F(Wg07ResponderTest, ACallInSeveralMessagesIsServed) {
   answer({});
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_EQ(last_sent().header.xid, 5u);
-  EXPECT_EQ(end->budget.used, 0u) << "the parts' memory is back";
+  EXPECT_EQ(end->budget.used(), 0u) << "the parts' memory is back";
 }
 
 // Each message gives its Receive back at once: a Call may have more parts than there are Receives.
@@ -119,7 +119,7 @@ TEST_F(Wg07ResponderTest, ACallThatGrowsWithoutEndIsRefused) {
   }
   EXPECT_EQ(error().err, wg07::Err::kSystem);
   EXPECT_GE(num * 4000, kMaxContinued);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   deliver(wg07::CallInline{}, part);
   expect_alive(6);
 }
@@ -129,7 +129,7 @@ TEST_F(Wg07ResponderTest, ACallThatIsAnnouncedAsTooLongIsRefusedAtItsFirstPart) 
   deliver(wg07::CallMiddle{0xffffffff}, rpc_call(kNull, {}));
   ASSERT_FALSE(end->qp.sent.empty());
   EXPECT_EQ(error().err, wg07::Err::kSystem);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   deliver(wg07::CallInline{}, pattern(4000));
   expect_alive(6);
 }
@@ -140,12 +140,12 @@ TEST_F(Wg07ResponderTest, ACallThatIsNeverCompletedEndsInTime) {
   const Octets whole = rpc_call(kNull, pattern(8000));
   deliver(wg07::CallMiddle{4000}, part_of(whole, 0, 4000));
   ASSERT_TRUE(end->link->next_timeout());
-  EXPECT_NE(end->budget.used, 0u);
+  EXPECT_NE(end->budget.used(), 0u);
   end->link->on_time(*end->link->next_timeout());
   ASSERT_THAT(end->qp.sent, SizeIs(1));
   EXPECT_EQ(last_sent().header.xid, 5u);
   EXPECT_EQ(error().err, wg07::Err::kSystem);
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   EXPECT_FALSE(end->link->next_timeout());
   expect_alive(6);
 }
@@ -202,16 +202,16 @@ TEST_F(Wg07ResponderTest, AReplyInSlicesHoldsItsOctetsUntilItHasLeft) {
   open();
   deliver_null(5, credits(1));
   answer_in_slices();
-  EXPECT_EQ(end->budget.used, results.size());
+  EXPECT_EQ(end->budget.used(), results.size());
   deliver(wg07::Grant{}, {}, 0, kManyCredits);
   EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   open({.budget = 32 << 10});
   deliver_null(5, kManyCredits);
   answer_in_slices();
   EXPECT_EQ(error().err, wg07::Err::kReplyResource);
   EXPECT_EQ(error().arm.length_needed, results.size() + 24) << "with the RPC header";
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   expect_alive(6);
 }
 
@@ -222,10 +222,10 @@ TEST_F(Wg07ResponderTest, ItemsWithoutAChunkHoldTheirOctetsUntilTheyHaveLeft) {
   open();
   deliver(wg07::CallInline{}, rpc_call(kRead), 5, credits(1));
   answer(item_reply(item, before));
-  EXPECT_EQ(end->budget.used, item.size() + before.size());
+  EXPECT_EQ(end->budget.used(), item.size() + before.size());
   deliver(wg07::Grant{}, {}, 0, kManyCredits);
   EXPECT_TRUE(last_sent().is<wg07::ReplyInline>());
-  EXPECT_EQ(end->budget.used, 0u);
+  EXPECT_EQ(end->budget.used(), 0u);
   open({.budget = 32 << 10});
   deliver(wg07::CallInline{}, rpc_call(kRead), 5);
   answer(item_reply(item, before));
@@ -335,7 +335,7 @@ TEST_F(Wg07ResponderTest, PartsBetweenPropertiesAreRefusedAtOnce) {
     deliver(wg07::CallInline{}, part_of(whole, 4000, whole.size()), xid);
     EXPECT_THAT(end->qp.sent, SizeIs(1)) << "the Call was refused";
   }
-  EXPECT_EQ(end->budget.held, 0u);
+  EXPECT_EQ(end->budget.held(), 0u);
   deliver(wg07::ConnpropFinal{}, {}, 9);
   (void)last_sent().body<wg07::ConnpropFinal>();
   expect_alive(20);

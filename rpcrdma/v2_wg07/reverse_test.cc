@@ -244,7 +244,7 @@ TEST_F(Wg07ReverseTest, RepliesInPartsLeaveNoMemoryBehind) {
     call_client(spec);
     run();
     EXPECT_EQ(reverse_ended, successes(num));
-    EXPECT_EQ(server->budget.held, 0u);
+    EXPECT_EQ(server->budget.held(), 0u);
   }
 }
 

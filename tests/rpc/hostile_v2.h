@@ -127,7 +127,7 @@ struct HostileV2Test : World {
   void settle() {
     for (int i = 0; i < 5; ++i) turn();
   }
-  void advance(std::chrono::milliseconds time) {
+  void advance(Duration time) {
     now += time;
     settle();
   }

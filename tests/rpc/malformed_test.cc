@@ -69,7 +69,7 @@ struct Malformed : ::testing::Test {
       end.pump();
       EXPECT_EQ(end.qp.sent.empty() ? "silence" : answer_of(end.qp.sent[0]), "SUCCESS") << "after " << said;
     }
-    EXPECT_EQ(end.budget.used, 0u);
+    EXPECT_EQ(end.budget.used(), 0u);
     EXPECT_EQ(end.pool.in_use(), 0u);
     if (!end.responder) open();
     return said;

@@ -159,7 +159,7 @@ std::string SpoiledCalls::judge_answer(const Octets& message, const Octets& answ
 // Nothing is left behind.
 std::string SpoiledCalls::judge_rest() const {
   const ResponderEnd& end = nfs_->end;
-  if (end.budget.used != 0) return "octets of the budget are still taken";
+  if (end.budget.used() != 0) return "octets of the budget are still taken";
   if (end.pool.in_use() != 0) return "Buffers are still taken";
   if (end.responder->has_work()) return "work is left";
   if (end.qp.num_receives() != end.endpoint->config().num_receives) return "a Receive was not posted again";
