@@ -154,7 +154,7 @@ void Stream::abort(TimePoint) {
 
 void Stream::on_rx(mpa::Staging& staging, std::size_t n, TimePoint now) {
   if (config_.observer != nullptr) config_.observer->on_rx(rx_views_, n, now);
-  if (part_) part_->at = now;
+  if (part_ && !part_->is_hopeless) part_->at = now;
   if (direct_) {
     on_direct_rx(staging, n, now);
   } else {
@@ -208,7 +208,9 @@ bool Stream::is_hopeless(ConstBytes part) const {
 }
 
 void Stream::note_part(ConstBytes part, bool is_hopeless, TimePoint now) {
-  part_ = Part{now, part.size(), is_hopeless};
+  // Octets that drip in extend nothing that is hopeless.
+  const bool has_begun = is_hopeless && part_ && part_->is_hopeless;
+  part_ = Part{has_begun ? part_->at : now, part.size(), is_hopeless};
   const TimePoint due = now + patience_with(*part_);
   if (!part_due_ || due < *part_due_) part_due_ = due;
 }
@@ -227,9 +229,9 @@ bool Stream::end_late_part(TimePoint now) {
     part_due_ = due;
     return false;
   }
-  const std::string what =
-      fmt::format("the peer sent {} of an FPDU, and nothing more for {}",
-                  part_->len == 0 ? "a part" : fmt::format("{} bytes", part_->len), seconds(patience_with(*part_)));
+  const std::string what = fmt::format(
+      "the peer sent {} of an FPDU, and {} {}", part_->len == 0 ? "a part" : fmt::format("{} bytes", part_->len),
+      part_->is_hopeless ? "not all of it within" : "nothing more for", seconds(patience_with(*part_)));
   if (!part_->is_hopeless) {
     blame(CloseReason::kLlp, lost(what), to_terminate(mpa::Error::kConnectionLost));
     close(LlpAction::kReset);

@@ -183,7 +183,8 @@ class Stream {
   void advance(TimePoint now);
   // try_revision_1: as in Closed.
   void close(LlpAction action, bool try_revision_1 = false);
-  // An FPDU that has arrived in part: when its last octet came, and whether its header can be one.
+  // An FPDU that has arrived in part: whether its header can be one, and when its last octet came, or when that was
+  // known.
   struct Part {
     TimePoint at;
     std::size_t len = 0;  // 0: not known

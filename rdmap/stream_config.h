@@ -45,7 +45,7 @@ struct StreamConfig {
   Duration close_timeout = std::chrono::seconds(5);    // after a Terminate or a disconnect: waiting for the peer's FIN
   // From the last octet of an FPDU that has arrived in part to the end of the connection. TCP delivers the rest within
   // this time, if the peer sent it, unless the network failed for half of it. An FPDU whose header cannot be one gets
-  // kHopelessPart.
+  // kHopelessPart from its header on.
   Duration part_timeout = std::chrono::seconds(30);
   static constexpr Duration kHopelessPart = std::chrono::seconds(1);
   bool keep_llp_after_reject = false;  // TCP was there before MPA and outlives its rejection

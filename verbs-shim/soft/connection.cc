@@ -476,7 +476,9 @@ void Connection::on_failure(const rdmap::Closed& why, bool timed_out) {
 
 void Connection::push_end(IdShare& id, const rdmap::Closed& why, bool timed_out) const {
   const bool in_order = why.reason == rdmap::CloseReason::kGraceful || why.reason == rdmap::CloseReason::kLocal;
-  const int err = timed_out ? ETIMEDOUT : (why.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
+  // Octets that can begin no FPDU break the protocol, although it takes a time limit to see that no others follow.
+  const bool is_late = timed_out && why.reason != rdmap::CloseReason::kTerminateSent;
+  const int err = is_late ? ETIMEDOUT : (why.reason == rdmap::CloseReason::kLlp ? ECONNRESET : EPROTO);
   if (established()) {
     std::optional<CmEvent::RefusedWrite> refused;
     if (why.refused_write) refused = {why.refused_write->stag.value, why.refused_write->to};

@@ -137,6 +137,16 @@ TEST_P(EndWordsTest, ATerminateOfOurOwnIsToldBeforeThePeerCloses) {
   expect_no_more(client_, raw);
 }
 
+// A client must not take it for a server that was slow, and try again for a minute.
+TEST_P(EndWordsTest, NoiseIsAViolationAlthoughOnlyTimeShowsIt) {
+  const Fd raw = establish_raw();
+  say(raw, octets({0, 60, 0xff, 0xff}) + "noise");
+  settle();
+  skew_ += std::chrono::seconds(1);
+  expect_end(client_, CmEventType::kDisconnected, {"do not begin with a header of DDP and RDMAP"});
+  expect_no_more(client_, raw);
+}
+
 // The user may go as soon as it knows of the end. MPA's last octets are still sent, in order.
 TEST_P(EndWordsTest, TheTerminateIsSentAfterItsUserHasGone) {
   const Fd raw = establish_raw();
