@@ -451,6 +451,17 @@ TEST_F(HeldMountTest, AGoneConnectionTakesItsCallAlong) {
   EXPECT_LE(num_worked, 4) << "Calls of connections that are gone";
 }
 
+TEST_F(HeldMountTest, WhoSaysNothingGivesWayBeforeACallThatWaits) {
+  listen_held(4);
+  Fd honest = connect(kHonest);
+  send(honest, cheap());
+  wait_for_waiting(1);
+  std::vector<Fd> silent;
+  for (in_addr_t i = 1; i <= 100; ++i) silent.push_back(connect(kHonest + i));
+  wait_until_open(silent, 2);
+  hold.count_down();
+  EXPECT_TRUE(receive(honest).has_value());
+}
 TEST_F(HeldMountTest, OfOneAddressTheCallThatCostsMostGivesWay) {
   listen_held(4);
   Fd honest = connect();

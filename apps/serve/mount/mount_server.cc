@@ -239,9 +239,13 @@ asio::awaitable<void> sweep(State& state) {
   }
 }
 
+// A connection whose Call has not come counts as much as this Call: it gives way before ordinary Calls that wait, and
+// after dear ones, since its own may be on its way.
+constexpr std::chrono::microseconds kSilence{1000};
+
 // Ends the connection that gives way to one of this group of addresses: of the address with most connections, the one
-// whose Call costs most, or else the one that was silent longest. False: its place is not free yet, because its Call
-// runs.
+// whose Call costs most, and of several the one that was silent longest. False: its place is not free yet, because its
+// Call runs.
 bool make_room(State& state, const std::string& group) {
   std::unordered_map<std::uint64_t, std::list<std::shared_ptr<Connection>>::iterator> open;
   for (auto it = state.connections.begin(); it != state.connections.end(); ++it) open.emplace((*it)->number, it);
@@ -250,7 +254,7 @@ bool make_room(State& state, const std::string& group) {
     if (at == open.end()) return {.tenure = Ledger::Tenure::kFixed};  // it is going
     const Connection& connection = **at->second;
     return {.tenure = Ledger::Tenure::kResting,
-            .weight = static_cast<Amount>(connection.cost.count()),
+            .weight = static_cast<Amount>((connection.is_working() ? connection.cost : kSilence).count()),
             .since = connection.idle_since};
   };
   const std::optional<std::uint64_t> number = state.places.gives_way(group, 1, judge);

@@ -30,9 +30,10 @@ struct MountServerConfig {
 // for the work that blocks on the disk: mounting is rare, and a flood on this port leaves the RDMA connections alone.
 //
 // The disk thread takes the Calls in the order of a FairLine: by the time that it spent on each address, and in it on
-// each connection. A connection that ends takes its waiting Call along. If all places are taken, one becomes free:
-// first the place of a connection without any answer, then one of the address with most connections. Of several, it is
-// the one whose waiting Call costs most, or else the one that was silent longest.
+// each connection. A connection that ends takes its waiting Call along. If all places are taken, one of the
+// address with most connections becomes free: the one whose waiting Call costs most. A connection without a Call counts
+// as a Call that costs more than ordinary ones and less than dear ones. Of several, it is the one that was silent
+// longest.
 class MountServer {
  public:
   // Listens at addr (port 0 picks one) and answers from then on. The service outlives the server.
