@@ -193,6 +193,10 @@ std::size_t ToRdma::process(TimePoint now) {
     check();
     next_check_ = now + kCheckEvery;
   }
+  if (now >= next_trim_) {
+    buffers_->trim();
+    next_trim_ = now + kTrimEvery;
+  }
   const std::size_t moved = device_.process(now);
   if (moved > 0 || now >= next_look_) {
     num_unseen_ = sessions_.size();
@@ -235,6 +239,7 @@ std::size_t ToRdma::turn_of_resting() {
 std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
   if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
+  if (buffers_->registered() != 0) next = earliest(next, next_trim_);
   if (num_unseen_ > 0 || shared_->has_ended) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return next;

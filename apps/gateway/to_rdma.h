@@ -69,6 +69,8 @@ class ToRdma {
   static constexpr std::size_t kRestingPerTurn = 16;
   // How often it looks at all of them in any case.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
+  // How often it gives memory back that was idle since the last time.
+  static constexpr std::chrono::milliseconds kTrimEvery{1000};
   // A client that has been idle for less than this counts as busy.
   static constexpr std::chrono::milliseconds kIdleAfter{1000};
 
@@ -82,6 +84,8 @@ class ToRdma {
   std::optional<TimePoint> next_timeout() const;
   int fd() const { return device_.fd(); }
   std::string summary() const;
+  // Bytes of memory for records and results, in use and kept for the next ones.
+  std::size_t registered() const { return buffers_->registered(); }
   // All numbers at this moment.
   metrics::Snapshot snapshot() const;
 
@@ -108,7 +112,7 @@ class ToRdma {
   rpcrdma::ServerStatistics sums_;  // without the clients that are there
   std::unique_ptr<SharedBySessions> shared_;
   verbs::LogBudget log_;
-  TimePoint now_{}, next_check_{}, next_look_{};
+  TimePoint now_{}, next_check_{}, next_look_{}, next_trim_{};
   Ledger places_{{}};
   std::list<std::unique_ptr<Session>> sessions_;
   std::list<std::unique_ptr<Session>>::iterator next_resting_ = sessions_.end();
