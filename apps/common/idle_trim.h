@@ -60,6 +60,11 @@ class IdleTrim {
   std::uint32_t next_trim_ = 0;  // the period of rest that ends with a trim; 0: there is nothing to trim
 };
 
+// bound_unused_heap bounds the memory that malloc keeps unused where trim_heap cannot reach it: at the end of each
+// arena. glibc raises that bound to twice the largest block that was ever freed, up to 64 MiB for each of its arenas.
+// Call it once, before the first work.
+void bound_unused_heap();
+
 // trim_heap gives the memory that malloc keeps unused back to the system. Any thread; other threads that allocate wait
 // meanwhile.
 void trim_heap();

@@ -10,6 +10,7 @@
 #include "apps/common/allow_list.h"
 #include "apps/common/command.h"
 #include "apps/common/descriptor_plan.h"
+#include "apps/common/idle_trim.h"
 #include "apps/common/limit_options.h"
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
@@ -123,6 +124,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");
   }
   StopSignals stop;
+  bound_unused_heap();
   const std::uint64_t file_limit = raise_file_limit();
   const absl::StatusOr<Limits> planned = limits_of(global, options.limits, file_limit);
   if (!planned.ok()) return fail(planned.status());

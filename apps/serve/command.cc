@@ -156,6 +156,7 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   signal(SIGXFSZ, SIG_IGN);
   // Clients choose the permissions of new files.
   umask(0);
+  bound_unused_heap();
   const std::uint64_t file_limit = raise_file_limit();
   absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);
   if (!config.ok()) return fail(config.status());
