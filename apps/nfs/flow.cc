@@ -134,7 +134,10 @@ void Flow::turn() {
   std::optional<TimePoint> wake = wake_;
   if (!sleeping_.empty() && (!wake || sleeping_.begin()->first < *wake)) wake = sleeping_.begin()->first;
   const absl::Status status = session_.turn(watched_.get(), wake);
-  if (status.ok()) return;
+  if (status.ok()) {
+    if (session_.unanswered()) stop(*session_.unanswered());
+    return;
+  }
   const bool was_interrupted = !is_stopped() && absl::IsCancelled(status);
   stop(status);
   if (was_interrupted) return;

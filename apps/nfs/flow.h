@@ -115,8 +115,9 @@ class Flow {
 
   Session& session() { return session_; }
 
-  // run returns when `root` and every spawned Task have ended. If the connection ends or a stop signal comes, the Flow
-  // is stopped: further Calls fail at once, Calls with WhenStopped::kSend a few seconds later.
+  // run returns when `root` and every spawned Task have ended. If the connection ends, a stop signal comes, or a
+  // Call had no answer in its time, the Flow is stopped: further Calls fail at once, Calls with WhenStopped::kSend a
+  // few seconds later.
   void run(Task<void> root);
   // spawn lets a Task run beside the others. It is called inside run() or before it.
   void spawn(Task<void> task);

@@ -203,7 +203,11 @@ absl::Status Session::start(const PreparedCall& prepared, rpcrdma::ReplyCallback
   }
   spec.result_items = prepared.result_item;
   spec.max_results = spec.binding->max_results(spec.procedure, prepared.args, reduced);
-  const auto status = client_->call(spec, std::move(done));
+  const auto status =
+      client_->call(spec, [this, proc = prepared.proc, done = std::move(done)](const rpcrdma::Reply& reply) {
+        if (reply.status == rpcrdma::CallStatus::kTimeout && !unanswered_) unanswered_ = call_error(proc, reply);
+        done(reply);
+      });
   if (status.ok()) return absl::OkStatus();
   if (client_->state() == rpcrdma::Client::State::kClosed) return connection_error();
   return apps::to_status(status.error(), nfs3::proc_info(spec.procedure)->name);

@@ -116,6 +116,9 @@ class Session {
 
   // start queues a Call; done runs from a later turn(). `prepared` and the memory that it views live until then.
   absl::Status start(const PreparedCall& prepared, rpcrdma::ReplyCallback done);
+  // Why the first Call without an answer within the time for each of them failed; empty if there is none. All further
+  // ones would wait as long.
+  const std::optional<absl::Status>& unanswered() const { return unanswered_; }
   // turn makes progress. It sleeps until there is some, extra_fd is readable or `until` has come. Errors: the
   // connection ended, or a stop signal came.
   absl::Status turn(int extra_fd = -1, std::optional<TimePoint> until = std::nullopt);
@@ -156,6 +159,7 @@ class Session {
   Url url_;
   MountedExport export_;
   const apps::StopSignals& stop_;
+  std::optional<absl::Status> unanswered_;
   apps::ProgressMode progress_mode_;
   apps::Progress progress_;
   Endurance endurance_;

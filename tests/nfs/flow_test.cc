@@ -25,9 +25,12 @@ class FlowTest : public World {
     auto device = verbs::open_soft_device({});
     EXPECT_TRUE(device.ok());
     device_ = verbs::testing::tapped(std::move(device.value()));
+    open_session({});
+  }
+  void open_session(const Endurance& endurance) {
     auto url_parsed = parse_url(url(""));
     EXPECT_TRUE(url_parsed.ok());
-    auto session = Session::open(*url_parsed, options_, *device_, stop_);
+    auto session = Session::open(*url_parsed, options_, *device_, stop_, endurance);
     EXPECT_TRUE(session.ok()) << session.status();
     session_ = std::move(*session);
   }
@@ -107,6 +110,26 @@ TEST_F(FlowTest, AfterAStopOnlyCleaningUpGoesOn) {
   EXPECT_TRUE(statuses[0].ok());
   EXPECT_EQ(statuses[1].message(), "enough");
   EXPECT_TRUE(statuses[2].ok()) << statuses[2];
+  EXPECT_EQ(num_calls, 2);
+}
+
+// A command takes as long as --timeout says, however many Calls it would still make.
+TEST_F(FlowTest, AfterACallWithoutAnAnswerOnlyCleaningUpGoesOn) {
+  Endurance endurance;
+  endurance.timeout = std::chrono::milliseconds(500);
+  endurance.reconnect_for = std::chrono::hours(1);
+  open_session(endurance);
+  std::atomic<int> num_calls = 0;
+  interposer.hook = [&](rpcrdma::ServedCall& call) { return is(call, nfs3::Proc::kGetattr) && num_calls++ == 0; };
+  Flow flow(*session_);
+  std::vector<absl::Status> statuses;
+  flow.run(get_attributes(flow, session_->root(), WhenStopped::kRefuse, statuses));
+  flow.run(get_attributes(flow, session_->root(), WhenStopped::kRefuse, statuses));
+  EXPECT_EQ(num_calls, 1);
+  flow.run(get_attributes(flow, session_->root(), WhenStopped::kSend, statuses));
+  ASSERT_EQ(statuses.size(), 3u);
+  EXPECT_NE(statuses[0].message().find("no Reply within 500 ms"), std::string::npos) << statuses[0];
+  EXPECT_EQ(statuses[1], statuses[0]);
   EXPECT_EQ(num_calls, 2);
 }
 
