@@ -47,9 +47,9 @@ void SipHash::add(ConstBytes octets) {
 }
 
 void SipHash::add(std::uint32_t word) {
-  const std::array<std::uint8_t, 4> octets = {
-      static_cast<std::uint8_t>(word >> 24), static_cast<std::uint8_t>(word >> 16),
-      static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word)};
+  const std::array<std::uint8_t, 4> octets = {static_cast<std::uint8_t>(word >> 24),
+                                              static_cast<std::uint8_t>(word >> 16),
+                                              static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word)};
   add(octets);
 }
 
