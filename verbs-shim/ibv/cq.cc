@@ -76,8 +76,10 @@ Result<std::unique_ptr<IbvCq>> IbvCq::create(IbvDevice& device, int cqe, IbvComp
   }
   std::unique_ptr<IbvCq> out(new IbvCq(device, channel));
   ibv_comp_channel* events = channel != nullptr ? channel->get() : device.private_channel();
-  out->cq_ = ::ibv_create_cq(device.context(), std::min(cqe + kSpareCqe, most), out.get(), events, 0);
+  const int hidden = device.is_siw() ? std::clamp(most - cqe - kSpareCqe, 0, std::max(cqe, kLeastHiddenCqe)) : 0;
+  out->cq_ = ::ibv_create_cq(device.context(), std::min(cqe + kSpareCqe, most) + hidden, out.get(), events, 0);
   if (out->cq_ == nullptr) return call_error("ibv_create_cq", errno);
+  out->hidden_room_.add(static_cast<std::uint32_t>(hidden));
   device.hub().add(out->cq_, device.async(), out.get());
   if (channel == nullptr) device.adopt(*out);
   return out;
@@ -130,9 +132,9 @@ std::size_t IbvCq::take_held(std::span<Wc> wc) {
   return num;
 }
 
-std::size_t IbvCq::account(std::span<const ibv_wc> raw, std::span<Wc> wc) {
+std::size_t IbvCq::account(std::span<ibv_wc> raw, std::span<Wc> wc) {
   std::size_t num = 0;
-  for (const ibv_wc& one : raw) {
+  for (ibv_wc& one : raw) {
     IbvQp* qp = find(one.qp_num);
     if (qp != nullptr && qp->on_completion(one)) wc[num++] = from_ibv(one);
   }
@@ -157,12 +159,19 @@ void IbvCq::pump_locked() {
   int got = 0;
   while ((got = poll_kernel(raw)) > 0) {
     for (int i = 0; i < got; ++i) {
-      const ibv_wc& one = raw[static_cast<std::size_t>(i)];
+      ibv_wc& one = raw[static_cast<std::size_t>(i)];
       IbvQp* qp = find(one.qp_num);
       if (qp != nullptr && qp->on_completion(one)) held_.push_back(from_ibv(one));
     }
   }
   if (!held_.empty() && channel_ == nullptr) device_.set_more();
+}
+
+// Completions in the queue may be all that is in the way: then they wait in held_.
+bool IbvCq::reserve_hidden() {
+  if (hidden_room_.take()) return true;
+  pump();
+  return hidden_room_.take();
 }
 
 void IbvCq::push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcOpcode opcode) {

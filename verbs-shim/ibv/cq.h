@@ -10,6 +10,7 @@
 
 #include "verbs-shim/api/verbs.h"
 #include "verbs-shim/ibv/epoll.h"
+#include "verbs-shim/ibv/siw_copies.h"
 
 namespace weft::verbs::ibv {
 
@@ -21,6 +22,9 @@ class IbvQp;
 // completions there until the Cq is polled. More queue pairs than this overflow a Cq if they share it and disconnect
 // while it is full and is not polled. A user with so many queue pairs asks for one more entry for each.
 inline constexpr int kSpareCqe = 32;
+// Entries of a Cq of siw beyond these, for completions that the user did not ask for and does not get (siw_copies.h):
+// as many as the user asked for, and this many at least.
+inline constexpr int kLeastHiddenCqe = 256;
 
 class IbvCompChannel : public CompChannel {
  public:
@@ -69,6 +73,9 @@ class IbvCq : public Cq {
   bool pump();
   // The completion of a request that the kernel did not get.
   void push(std::uint64_t wr_id, WcStatus status, std::uint32_t qp_num, WcOpcode opcode = WcOpcode::kSend);
+  // Takes an entry of the Cq for a completion that the user does not get. False: all are in use.
+  bool reserve_hidden();
+  void release_hidden(std::uint32_t num) { hidden_room_.add(num); }
   void on_overflow() { overflown_.store(true, std::memory_order_release); }
   // For CompChannel::get_event.
   void on_fired() { armed_.store(Armed::kNot, std::memory_order_relaxed); }
@@ -80,13 +87,14 @@ class IbvCq : public Cq {
   std::size_t take_held(std::span<Wc> wc);
   int poll_kernel(std::span<ibv_wc> raw);
   // Tells the queue pairs; returns the number of completions in raw that are for the user.
-  std::size_t account(std::span<const ibv_wc> raw, std::span<Wc> wc);
+  std::size_t account(std::span<ibv_wc> raw, std::span<Wc> wc);
   IbvQp* find(std::uint32_t qp_num);
   void pump_locked();
 
   IbvDevice& device_;
   IbvCompChannel* channel_;
   ibv_cq* cq_ = nullptr;
+  HiddenRoom hidden_room_;
   std::atomic<bool> overflown_{false};
   std::atomic<Armed> armed_{Armed::kNot};
   std::mutex mutex_;  // guards all below, and the taking from cq_

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "verbs-shim/ibv/cm.h"
@@ -16,6 +17,7 @@ namespace weft::verbs::ibv {
 namespace {
 
 constexpr std::uint64_t kMarkerId = 0x7765'6674'6d61'726bULL;
+constexpr std::uint64_t kHiddenId = 0x7765'6674'6869'6465ULL;
 constexpr std::chrono::seconds kDrainTimeout{2};
 
 Error invalid(std::string what) {
@@ -81,6 +83,7 @@ IbvQp::~IbvQp() {
   device_.hub().remove(qp_);
   ::rdma_destroy_qp(endpoint_->id);
   send_cq_->remove(*this);
+  send_cq_->release_hidden(hidden_);
   if (recv_cq_ != send_cq_) recv_cq_->remove(*this);
 }
 
@@ -135,14 +138,24 @@ Status IbvQp::post_send(const SendWr& wr) {
   auto* mr = static_cast<IbvMr*>(wr.bind_mw.mr);
   std::array<ibv_sge, kMaxSge> sges;
   ibv_send_wr raw = to_ibv(wr, sges.data(), mw != nullptr ? mw->get() : nullptr, mr != nullptr ? mr->get() : nullptr);
-  const bool signaled = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
+  const bool asked = sq_sig_all_ || has(wr.send_flags, SendFlags::kSignaled);
+  const bool hidden = !asked && device_.is_siw() && is_sent_without_copy(wr);
+  if (hidden) {
+    if (Status status = hide_signal(raw); !status) return status;
+  }
+  const bool signaled = asked || hidden;
   if (signaled) {
     ++signaled_;
   } else {
     unsignaled_tail_.store(true, std::memory_order_relaxed);
   }
-  if (const int err = hand_over(raw, signaled); err != 0) {
+  const Reported reported = hidden ? Reported::kToUs : asked ? Reported::kToUser : Reported::kNot;
+  if (const int err = hand_over(raw, wr.wr_id, reported); err != 0) {
     if (signaled) --signaled_;
+    if (hidden) {
+      --hidden_;
+      send_cq_->release_hidden(1);
+    }
     if (!ended_) return call_error("ibv_post_send", err);
     send_cq_->push(wr.wr_id, WcStatus::kWrFlushErr, qp_num_);
     return {};
@@ -159,17 +172,30 @@ Status IbvQp::post_send(const SendWr& wr) {
   return {};
 }
 
-int IbvQp::hand_over(ibv_send_wr& raw, bool signaled) {
+Status IbvQp::hide_signal(ibv_send_wr& raw) {
+  if (!send_cq_->reserve_hidden()) {
+    return Error{ENOMEM,
+                 "too many unsignaled requests of a page and more are under way: siw needs an entry of the "
+                 "completion queue for each; a longer queue has more"};
+  }
+  ++hidden_;
+  raw.wr_id = kHiddenId;
+  raw.send_flags |= IBV_SEND_SIGNALED;
+  return {};
+}
+
+int IbvQp::hand_over(ibv_send_wr& raw, std::uint64_t wr_id, Reported reported) {
   ibv_send_wr* bad = nullptr;
   if (!sends_) return ::ibv_post_send(qp_, &raw, &bad);
   const std::lock_guard order(sends_->order());
   if (flushed_) return EINVAL;  // nothing would report its completion
-  sends_->add(raw.wr_id, signaled);
+  const bool remembered = sends_->add(wr_id, reported);
+  if (!remembered && reported == Reported::kToUs) return ENOMEM;  // nobody could know its completion
   const int err = ::ibv_post_send(qp_, &raw, &bad);
   // siw's library has queued the request before the kernel refuses it (-1), as the kernel does while the connection
   // ends. Its completion comes, or flush_forgotten flushes it.
   if (err == -1 && !endpoint_->connecting()) return 0;
-  if (err != 0) sends_->take_back();
+  if (err != 0 && remembered) sends_->take_back();
   return err;
 }
 
@@ -178,9 +204,9 @@ int IbvQp::hand_over(ibv_recv_wr& raw) {
   if (!receives_) return ::ibv_post_recv(qp_, &raw, &bad);
   const std::lock_guard order(receives_->order());
   if (flushed_) return EINVAL;
-  receives_->add(raw.wr_id, true);
+  const bool remembered = receives_->add(raw.wr_id, Reported::kToUser);
   const int err = ::ibv_post_recv(qp_, &raw, &bad);
-  if (err != 0) receives_->take_back();
+  if (err != 0 && remembered) receives_->take_back();
   return err;
 }
 
@@ -246,14 +272,28 @@ void IbvQp::note_failure(ibv_wc_status status) {
   failure_.store(wc_status_str(from_ibv(status)), std::memory_order_relaxed);
 }
 
-bool IbvQp::on_completion(const ibv_wc& wc) {
+// Only an error is for the user, as that of every unsignaled request is.
+bool IbvQp::on_hidden(ibv_wc& wc) {
+  --hidden_;
+  send_cq_->release_hidden(1);
+  const std::optional<std::uint64_t> wr_id = sends_->on_our_completion();
+  wc.wr_id = wr_id.value_or(0);
+  return wr_id && wc.status != IBV_WC_SUCCESS;
+}
+
+bool IbvQp::on_completion(ibv_wc& wc) {
   if (flushed_.load(std::memory_order_acquire)) return false;
   note_failure(wc.status);
   if (wc.wr_id == kMarkerId && marker_.exchange(false)) {
     if (draining_) drained();
     return false;
   }
-  if (sends_) remember(wc);
+  bool for_user = true;
+  if (wc.wr_id == kHiddenId && hidden_ > 0 && !is_receive(wc.opcode)) {
+    for_user = on_hidden(wc);
+  } else if (sends_) {
+    remember(wc);
+  }
   if (srq_ != nullptr && is_receive(wc.opcode)) srq_->on_taken();
   if (wc.status != IBV_WC_SUCCESS) {
     if (draining_) {
@@ -262,14 +302,14 @@ bool IbvQp::on_completion(const ibv_wc& wc) {
       // No Terminate tells the peer that the connection is over.
       ::rdma_disconnect(endpoint_->id);
     }
-    return true;
+    return for_user;
   }
   if (is_receive(wc.opcode)) {
     if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) device_.windows().on_invalidated(wc.invalidated_rkey);
     return true;
   }
   --signaled_;
-  return true;
+  return for_user;
 }
 
 // state: siw does not report it (query_qp leaves the field alone), so it is derived here.

@@ -35,8 +35,8 @@ class IbvQp : public Qp {
   std::uint32_t qp_num() const override { return qp_num_; }
   QpCounters counters() const override { return {}; }
 
-  // For the Cqs and the asynchronous events. False: the completion is the marker's.
-  bool on_completion(const ibv_wc& wc);
+  // For the Cqs and the asynchronous events. False: the completion is the backend's own. Puts the user's wr_id into wc.
+  bool on_completion(ibv_wc& wc);
   void on_async(AsyncEventType type);
 
   // For the connection manager.
@@ -59,9 +59,12 @@ class IbvQp : public Qp {
   IbvQp(std::shared_ptr<Endpoint> endpoint, const QpInitAttr& attr);
   Status check(const SendWr& wr) const;
   Status fail_without_depth(const SendWr& wr);
-  int hand_over(ibv_send_wr& raw, bool signaled);
+  // Has siw copy the memory of the request (siw_copies.h).
+  Status hide_signal(ibv_send_wr& raw);
+  int hand_over(ibv_send_wr& raw, std::uint64_t wr_id, Reported reported);
   int hand_over(ibv_recv_wr& raw);
   void remember(const ibv_wc& wc);
+  bool on_hidden(ibv_wc& wc);
   void note_failure(ibv_wc_status status);
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
@@ -85,6 +88,7 @@ class IbvQp : public Qp {
   std::atomic<std::uint32_t> signaled_{0};
   std::atomic<bool> unsignaled_tail_{false};
   std::unique_ptr<Unfinished> sends_, receives_;  // siw only
+  std::atomic<std::uint32_t> hidden_{0};          // requests whose completion is kept from the user
   std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions repeat its flushes
   std::atomic<bool> draining_{false};             // disconnect waits for the marker
   std::atomic<bool> marker_{false};               // it is posted; its completion is never delivered

@@ -1,4 +1,5 @@
 // Every backend's data path: Send, Receive, RDMA Write, RDMA Read, scatter/gather, inline.
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 
@@ -184,6 +185,53 @@ TEST_P(VerbsTest, UnsignaledSuccessIsSilent) {
   settle();
   ASSERT_EQ(client_.wcs.size(), 1u);
   EXPECT_EQ(client_.wcs[0].wr_id, 7u);
+}
+
+// The completion of a later request gives the memory of unsignaled ones back.
+TEST_P(VerbsTest, MemoryOfUnsignaledRequestsIsFreeBehindALaterCompletion) {
+  constexpr std::size_t kNum = 16, kLen = 64 << 10;
+  Mem to(*server_.pd, kNum * kLen, kAll);
+  Mem from(*client_.pd, kNum * kLen, Access::kNone);
+  establish();
+  for (std::uint8_t round = 1; round <= 4; ++round) {
+    std::fill(from.octets.begin(), from.octets.end(), round);
+    ASSERT_TRUE(server_.recv({}).ok());
+    for (std::size_t i = 0; i < kNum; ++i) {
+      ASSERT_TRUE(client_
+                      .rdma(WrOpcode::kRdmaWrite, {from.sge(i * kLen, kLen)}, to.addr(i * kLen), to.mr->rkey(), 5,
+                            SendFlags::kNone)
+                      .ok());
+    }
+    ASSERT_TRUE(client_.send({}, 5).ok());
+    const auto sent = wait_wc(client_);
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->opcode, WcOpcode::kSend);
+    std::fill(from.octets.begin(), from.octets.end(), 0xa5);
+    const auto received = wait_wc(server_);
+    ASSERT_TRUE(received && received->status == WcStatus::kSuccess) << "in round " << int{round};
+    EXPECT_EQ(std::count(to.octets.begin(), to.octets.end(), round), std::ptrdiff_t{kNum * kLen});
+  }
+  settle();
+  EXPECT_TRUE(client_.wcs.empty());
+}
+
+TEST_P(VerbsTest, UnsignaledRequestsNeedNoRoomInTheCq) {
+  constexpr std::size_t kLen = 8192;
+  Mem to(*server_.pd, kLen, kAll);
+  Mem from(*client_.pd, kLen, Access::kNone);
+  client_.cq = std::move(client_.device->create_cq(2, nullptr).value());
+  establish();
+  for (int round = 0; round < 12; ++round) {
+    for (std::uint32_t i = 1; i <= cap_.max_send_wr; ++i) {
+      const SendFlags flags = i < cap_.max_send_wr ? SendFlags::kNone : SendFlags::kSignaled;
+      ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {from.sge()}, to.addr(), to.mr->rkey(), i, flags).ok());
+    }
+    const auto wc = wait_wc(client_);
+    ASSERT_TRUE(wc && wc->status == WcStatus::kSuccess);
+    EXPECT_EQ(wc->wr_id, cap_.max_send_wr);
+  }
+  settle();
+  EXPECT_TRUE(client_.wcs.empty());
 }
 
 TEST_P(VerbsTest, PingPong) {
