@@ -2,48 +2,64 @@
 
 #include "base/ledger.h"
 
-// The rows of docs/security.md for what peers hold of an RPC-over-RDMA server: one for each resource that a Ledger or a
-// FairLine of this folder bounds. The figures are the defaults of `weft serve`.
+// Rows of docs/security.md: what peers hold of an RPC-over-RDMA server through a Ledger or a FairLine. The figures are
+// the defaults of `weft serve`.
 namespace weft::rpcrdma {
 
-inline constexpr LedgerKind kCallMemory{
-    .name = "memory of chunks and results",
-    .client =
-        "4 MiB and 64 KiB, but never more than the connection leaves to its address; or one larger Call (at most "
-        "13 MiB)",
-    .address =
-        "64 MiB (`--max-buffered-per-address`), but never more than the address leaves free, unless it holds "
-        "one Call alone; 64 KiB more a connection",
-    .all = "256 MiB (`--max-buffered`) and 64 KiB a connection",
-    .place =
-        "`ServerConfig::max_buffered_per_connection`, `max_buffered_per_client`, `max_buffered`, "
-        "`min_buffered_per_connection`; `Budget`, `Ledger`",
-    .tests = "`BudgetTest.*`, `LimitsTest.CallsThatMayHoldMegabytesHoldUpNoSmallOnes`"};
-
-inline constexpr LedgerKind kFinishingMemory{
-    .name = "the same memory, for Calls that came in parts and lack the rest (version 2)",
-    .client = "one Call's need",
-    .address = "as all",
-    .all = "13 MiB more: what one Call needs at most",
-    .place = "`Budget::Bounds::finishing`, `Ledger`",
-    .tests = "`HostilePartsTest.WholeCallsThatWaitForEachOther`"};
-
-inline constexpr LedgerKind kTurnsForMemory{
-    .name = "turns of Calls that wait for this memory",
-    .client = "the next turn is of the connection that received least of it",
-    .address = "and of the address that received least; Calls that came in parts are first",
-    .all = "one Call each turn; smaller Calls that pass the first one take no more than it waits for",
-    .place = "`Budget`, `FairLine`",
-    .tests = "`FairLine.*`, `BudgetTest.ConnectionsInLineTakeTurns`, `StalledNeighboursTest.*`"};
-
-inline constexpr LedgerKind kTimeToMove{
-    .name = "time for which a slow peer holds this memory",
-    .client =
-        "30 s without progress; while others wait for it 0.4 s, and what its progress earns: ten seconds for as "
-        "many octets as it holds, 0.4 s ahead at most",
-    .address = "",
-    .all = "",
-    .place = "`ServerConfig::stall_timeout`, `while_others_wait`; `EarnedTime`",
-    .tests = "`EarnedTime.*`, `BudgetTest.WhileOthersWait*`, `StalledNeighboursTest.*`"};
+inline constexpr LedgerKind kLedgerKinds[] = {
+    {.name = "memory of chunks and results",
+     .client = "4 MiB and 64 KiB, but never more than the connection leaves to its address; or one larger Call (at "
+               "most 13 MiB)",
+     .address = "64 MiB (`--max-buffered-per-address`), but never more than the address leaves free, unless it holds "
+                "one Call alone; 64 KiB more a connection",
+     .all = "256 MiB (`--max-buffered`) and 64 KiB a connection",
+     .place = "`ServerConfig::max_buffered_per_connection`, `max_buffered_per_client`, `max_buffered`, "
+              "`min_buffered_per_connection`; `Budget`, `Ledger`",
+     .tests = "`BudgetTest.*`, `LimitsTest.CallsThatMayHoldMegabytesHoldUpNoSmallOnes`"},
+    {.name = "the same memory, for Calls that came in parts and lack the rest (version 2)",
+     .client = "one Call's need",
+     .address = "as all",
+     .all = "13 MiB more: what one Call needs at most",
+     .place = "`Budget::Bounds::finishing`, `Ledger`",
+     .tests = "`HostilePartsTest.WholeCallsThatWaitForEachOther`"},
+    {.name = "turns of Calls that wait for this memory",
+     .client = "the next turn is of the connection that received least of it",
+     .address = "and of the address that received least; Calls that came in parts are first",
+     .all = "one Call each turn; smaller Calls that pass the first one take no more than it waits for",
+     .place = "`Budget`, `FairLine`",
+     .tests = "`FairLine.*`, `BudgetTest.ConnectionsInLineTakeTurns`, `StalledNeighboursTest.*`"},
+    {.name = "time for which a slow peer holds this memory",
+     .client = "30 s without progress; while others wait for it 0.4 s, and what its progress earns: ten seconds for as "
+               "many octets as it holds, 0.4 s ahead at most",
+     .address = "",
+     .all = "",
+     .place = "`ServerConfig::stall_timeout`, `while_others_wait`; `EarnedTime`",
+     .tests = "`EarnedTime.*`, `BudgetTest.WhileOthersWait*`, `StalledNeighboursTest.*`"},
+    {.name = "Receives of `--inline` bytes (4 KiB)",
+     .client =
+         "8 at first (fewer where the device has too few for `--max-connections`; a number that needs more than it has "
+         "is refused at start); beyond them as many as it leaves to its address, at most `--credits` (128) and 2",
+     .address = "8 a connection, and as many as it leaves free",
+     .all = "8 a connection and 16 MiB",
+     .place = "`ReceivePlan`, `ReceivePool::grown`, `ServerConfig::credits`, `max_shared_receives`",
+     .tests = "`ReceivePlan.*`, `ReceivePoolTest.GrantsThatGrewLeaveReceivesForConnectionsToCome`, "
+              "`ServerPlacesTest.HundredsRestBesideOneThatWorks`, `ScaleTest.WhenReceivesAreLowGrantsFall`"},
+    {.name = "connections (a descriptor and about 20 KB each)",
+     .client = "1",
+     .address = "all, until others come; with `--max-connections-per-address` that number",
+     .all = "1,024, or half of the descriptors that the program does not need for itself (`--max-connections`); beyond "
+            "them the address that holds most gives one up, also one with Calls under way; a number that the limit of "
+            "open files cannot hold is refused at start",
+     .place = "`ConnectionTable`, `Ledger::gives_way`, `ServerConfig::max_connections_per_client`, `max_connections`",
+     .tests = "`ServerPlacesTest.*`, `LimitsTest.SilentConnectionsGiveWayToClientsOfTheirAddress`, "
+              "`AnAddressThatFillsItsPartTakesNobodyElsesPlace`"},
+    {.name = "connections that have ended, while their queue pairs are flushed (0.1 s; `--backend ibv` and `--progress "
+             "threads=N` alone)",
+     .client = "1",
+     .address = "as many as its connections, at least 64",
+     .all = "twice all connections, at least 128",
+     .place = "`Flushing`, `kMinFlushing`",
+     .tests = "`LimitsTest.ConnectionsThatEndTogetherTakeNoPlaceOfOthers`, `Flushing.*`"},
+};
 
 }  // namespace weft::rpcrdma

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/ledger.h"
+
+// Rows of docs/security.md: what clients hold of `weft gateway` through a Ledger, over TCP and then over RDMA.
+namespace weft::gateway {
+
+inline constexpr LedgerKind kLedgerKinds[] = {
+    {.name = "connections (a descriptor and about 10 KB each)",
+     .client = "1",
+     .address = "all, until others come; with `--max-connections-per-address` that number",
+     .all = "1,024, as far as the files allow; beyond them the address that holds most gives one up, also one with "
+            "Calls under way",
+     .place = "`ToRdmaConfig::max_connections`, `max_connections_per_address`, `ToRdma::standing`, `Ledger::gives_way`",
+     .tests = "`FewPlaces.*`, `BusyPlaces.*`"},
+    {.name = "memory of Calls before their first byte arrived",
+     .client = "32 KiB",
+     .address = "32 MiB",
+     .all = "128 MiB",
+     .place = "`RecordLimits::first`, `Room`",
+     .tests = "`HostileClients.AnnouncingLongRecordsTakesNothingFromOthers`"},
+    {.name = "memory of Calls",
+     .client = "16 MiB; 5 MiB for one record, in at most 1,024 fragments",
+     .address = "32 MiB",
+     .all = "128 MiB",
+     .place = "`Room`, `RecordLimits::max_record`, `kMaxFragments`",
+     .tests = "`HostileClients.HoldingPartsOfRecordsTakesNothingFromOthersForLong`"},
+    {.name = "memory of Replies, from the Call to the last byte sent",
+     .client = "16 MiB, with 1 KiB for each Call and 512 bytes for each answer of the gateway's own",
+     .address = "32 MiB",
+     .all = "128 MiB",
+     .place = "`Room`, `kCallOverhead`, `kOwnAnswer`",
+     .tests = "`HostileClients.AskingWithoutReadingIsBoundedAndEnds`"},
+    {.name = "connections over RDMA",
+     .client = "1",
+     .address = "all, until others come; with `--max-connections-per-address` that number",
+     .all = "1,024, as far as the files allow",
+     .place = "`ServerConfig::max_connections`, `max_connections_per_client`",
+     .tests = "`ToTcpTest.SilentClientsKeepNoOtherOut`, `LimitsTest.AnAddressThatFillsItsPartTakesNobodyElsesPlace`"},
+    {.name = "TCP connections of lost clients, whose Calls must not run twice",
+     .client = "1, for 30 s",
+     .address = "all, until others are lost",
+     .all = "256, at most a quarter of the connections; the address with most gives up its oldest",
+     .place = "`ToTcpConfig::max_lost`, `answer_wait`, `ToTcp::keep_lost`",
+     .tests = "`LostClientTest.AreBoundedInNumber`, `AnAddressThatLosesManyTakesNoPlaceOfAnother`"},
+    {.name = "memory of Replies",
+     .client = "32 MiB",
+     .address = "64 MiB",
+     .all = "256 MiB",
+     .place = "`ToTcpConfig::max_replies`, `max_replies_per_address`, `Room`",
+     .tests = "`RoomTest.*`"},
+};
+
+}  // namespace weft::gateway
