@@ -18,8 +18,8 @@
 // that wait is a FairLine (base/fair_line.h).
 //
 // "Client" is one connection or one identity. "Address" is a text that names the addresses which count together; for
-// IP it is rpcrdma::peer_group. Values without I/O, clock, lock or thread: one thread uses a Ledger with all its
-// Clients and Leases, or one lock of the owner covers them.
+// IP it is peer_group (base/peer_group.h). Values without I/O, clock, lock or thread: one thread uses a Ledger with all
+// its Clients and Leases, or one lock of the owner covers them.
 namespace weft {
 
 // Amount counts a resource in the unit of its kind: octets, places, connections, descriptors, microseconds.
@@ -103,6 +103,8 @@ class Ledger {
   std::size_t num_clients() const;
   std::size_t num_clients(std::string_view address) const;
   std::size_t num_addresses() const;  // with clients or Leases
+  // The address that holds most, as long as nothing changes; empty if nothing is held.
+  std::string_view largest() const;
   // How often something came back. Who was refused need not ask again before this changes.
   std::uint64_t num_returns() const;
 

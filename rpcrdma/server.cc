@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/connection_table.h"
@@ -13,7 +14,6 @@
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/flushing.h"
 #include "rpcrdma/message_resources.h"
-#include "rpcrdma/peer_group.h"
 #include "rpcrdma/server_connection.h"
 #include "rpcrdma/server_limits.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "rpcrdma/connection_setup.h"
-#include "rpcrdma/peer_group.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/server_limits.h"
 

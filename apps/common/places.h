@@ -12,7 +12,7 @@ namespace weft::apps {
 
 // Occupant is one client of a listener that has a fixed number of places.
 struct Occupant {
-  std::string group;         // rpcrdma::peer_group of its address
+  std::string group;         // peer_group of its address
   std::uint64_t memory = 0;  // octets that the client asked for
   std::chrono::steady_clock::duration silent_for{};
 };

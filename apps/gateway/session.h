@@ -38,7 +38,7 @@ struct SharedBySessions {
 class Session {
  public:
   // id: no other Session has it. place: its entry among all clients, of which it takes one place. Its address is the
-  // client's address for limits (rpcrdma/peer_group.h).
+  // client's address for limits (base/peer_group.h).
   Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string peer, Ledger::Client place, TimePoint now);
   ~Session();
 

@@ -15,8 +15,8 @@
 #include "apps/gateway/room_limits.h"
 #include "apps/gateway/session.h"
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "fmt/format.h"
-#include "rpcrdma/peer_group.h"
 #include "spdlog/spdlog.h"
 
 // g++ 12 reports a mismatched operator delete of Asio's coroutine frames when it inlines only one half of the pair.
@@ -106,7 +106,7 @@ void ToRdma::take_in(tcp::socket socket) {
     ++sums_.not_admitted;
     return;
   }
-  const std::string address = rpcrdma::peer_group(addr);
+  const std::string address = peer_group(addr);
   if (!make_place(address)) {
     ++sums_.no_place;
     if (log_.take(now_)) {

@@ -29,7 +29,7 @@ struct ToRdmaConfig {
   rpcrdma::ClientConfig rpc;
   onc_tcp::StreamConfig stream;
   // Bytes held for all clients together, half of them for Calls and half for Replies; and the part of them for the
-  // clients of one address (rpcrdma/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
+  // clients of one address (base/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
   std::size_t max_buffered = 256 << 20;
   std::size_t max_buffered_per_address = 64 << 20;
   std::size_t max_item = 4 << 20;  // bytes of one result that is placed directly

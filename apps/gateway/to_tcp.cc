@@ -14,10 +14,10 @@
 #include "apps/gateway/record_parts.h"
 #include "apps/gateway/reserved_port.h"
 #include "apps/gateway/room_limits.h"
+#include "base/peer_group.h"
 #include "fmt/format.h"
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
-#include "rpcrdma/peer_group.h"
 #include "rpcrdma/rpc_message.h"
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
@@ -89,7 +89,7 @@ bool keeps_replies(const nfsulb::BoundProgram& program) {
 // The group of an "address:port", whose addresses share their limits.
 std::string group_of(const std::string& peer) {
   const auto addr = apps::resolve_address(peer);
-  return addr.ok() ? rpcrdma::peer_group(*addr) : peer;
+  return addr.ok() ? peer_group(*addr) : peer;
 }
 
 // There is one server, and every client trusts it. So the gateway believes the lengths in its marks, and Replies need

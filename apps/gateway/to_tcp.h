@@ -30,7 +30,7 @@ struct ToTcpConfig {
   boost::asio::ip::tcp::endpoint server;
   rpcrdma::ServerConfig rpc;
   onc_tcp::StreamConfig stream;
-  // Bytes of Replies held for all clients together, and for the clients of one address (rpcrdma/peer_group.h).
+  // Bytes of Replies held for all clients together, and for the clients of one address (base/peer_group.h).
   std::size_t max_replies = 256 << 20;
   std::size_t max_replies_per_address = 64 << 20;
   // Calls that must not run twice are awaited for this time after their client was lost, and for this many lost

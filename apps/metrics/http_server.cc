@@ -17,7 +17,7 @@
 
 #include "apps/common/tcp_endpoint.h"
 #include "apps/metrics/openmetrics_writer.h"
-#include "rpcrdma/peer_group.h"
+#include "base/peer_group.h"
 
 // g++ 12 reports a mismatched operator delete of Asio's coroutine frames when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -104,7 +104,7 @@ void HttpServer::take_in(tcp::socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
-  const std::string address = rpcrdma::peer_group(apps::to_sockaddr(peer));
+  const std::string address = peer_group(apps::to_sockaddr(peer));
   make_place(address);
   const auto& connection = connections_.emplace_back(std::make_shared<Connection>(std::move(socket), address));
   asio::co_spawn(acceptor_.get_executor(), serve(connection), asio::detached);

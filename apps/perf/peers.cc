@@ -9,7 +9,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "base/address.h"
-#include "rpcrdma/peer_group.h"
+#include "base/peer_group.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -131,7 +131,7 @@ void Peers::on_request(verbs::CmEvent event, TimePoint now) {
   std::optional<Hello> hello = parse_hello(without_padding(event.param.private_data, kHelloLen));
   if (!hello) return refuse(*id, "the private data is no Hello of this version");
   if (hello->op == Op::kSend && hello->size == 0) return refuse(*id, "send needs messages of at least one byte");
-  const Occupant newcomer{.group = rpcrdma::peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
+  const Occupant newcomer{.group = peer_group(id->peer_addr()), .memory = RdmaPeer::memory_of(*hello)};
   if (std::string why = make_room(newcomer, now); !why.empty()) return refuse(*id, std::move(why));
   absl::StatusOr<Region> region = Region::reserve(newcomer.memory);
   if (!region.ok()) return refuse(*id, std::string(region.status().message()));

@@ -56,7 +56,7 @@ class Peers {
  private:
   struct Client {
     std::unique_ptr<RdmaPeer> peer;
-    std::string group;  // rpcrdma::peer_group of its address
+    std::string group;  // peer_group of its address
     std::uint64_t memory = 0;
   };
   using Clients = std::map<verbs::CmId*, Client>;

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "mpa/wire/cursor.h"
-#include "rpcrdma/peer_group.h"
 
 namespace weft::apps::perf {
 namespace {
@@ -148,7 +148,7 @@ void TcpServer::accept_loop() {
       continue;
     }
     reap();
-    std::string group = rpcrdma::peer_group(peer);
+    std::string group = peer_group(peer);
     if (const std::string why = make_place(group); !why.empty()) {
       log_.line(verbs::LogLevel::kWarn, address_str(peer), "turned away: {}", why);
       continue;

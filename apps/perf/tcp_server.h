@@ -43,7 +43,7 @@ class TcpServer {
   struct Session {
     Fd fd;
     std::string name;   // the client's address
-    std::string group;  // rpcrdma::peer_group of the client
+    std::string group;  // peer_group of the client
     PeerPlace peer = PeerPlace::kThisMachine;
     std::thread thread;
     std::atomic<bool> over{false};

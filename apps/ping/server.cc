@@ -11,8 +11,8 @@
 #include "apps/common/setup.h"
 #include "apps/ping/run.h"
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "rpcrdma/event_log.h"
-#include "rpcrdma/peer_group.h"
 
 namespace weft::apps::ping {
 namespace {
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::accept(verbs::Device& device, verbs:
   auto peer = std::make_unique<Peer>(log);
   peer->id_ = std::move(id);
   peer->name_ = address_str(peer->id_->peer_addr());
-  peer->group_ = rpcrdma::peer_group(peer->id_->peer_addr());
+  peer->group_ = peer_group(peer->id_->peer_addr());
   if (auto status = peer->prepare(device, pd); !status.ok()) return status;
   verbs::ConnParam param;
   param.responder_resources = param.initiator_depth = 1;
@@ -304,7 +304,7 @@ void Server::on_event(verbs::CmEvent event) {
 
 void Server::on_request(std::unique_ptr<verbs::CmId> id) {
   const std::string name = address_str(id->peer_addr());
-  if (const std::string why = make_place(rpcrdma::peer_group(id->peer_addr())); !why.empty()) {
+  if (const std::string why = make_place(peer_group(id->peer_addr())); !why.empty()) {
     log_.line(verbs::LogLevel::kWarn, name, "turned away: {}", why);
     if (!id->reject({}).ok()) log_.line(verbs::LogLevel::kDebug, name, "was gone already");
     return;

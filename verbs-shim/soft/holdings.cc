@@ -1,62 +1,119 @@
 #include "verbs-shim/soft/holdings.h"
 
+#include <cassert>
 #include <utility>
 
 namespace weft::verbs::soft {
+
+namespace {
+
+constexpr std::array kAll = {Holdings::What::kSilent, Holdings::What::kLingering, Holdings::What::kParked};
+
+constexpr std::size_t index_of(Holdings::What what) {
+  return static_cast<std::size_t>(what);
+}
+
+}  // namespace
+
+Holdings::Holdings(const Limits& limits) : unnamed_(&addresses_[""]) {
+  kinds_[index_of(What::kSilent)].most = limits.max_silent;
+  kinds_[index_of(What::kLingering)].most = limits.max_lingering;
+  kinds_[index_of(What::kParked)].most = limits.max_parked;
+}
 
 Holdings::Entry& Holdings::entry(Handle who) {
   if (who.index >= entries_.size()) entries_.resize(who.index + std::size_t{1});
   return entries_[who.index];
 }
 
-void Holdings::add(ByAge& to, std::uint64_t& age, Handle who) {
-  age = ++last_age_;
-  to.emplace(age, who);
+void Holdings::enter(Handle who, const std::string& name) {
+  Address& address = addresses_[name];
+  address.name = name;
+  ++address.num_members;
+  entry(who).address = &address;
+}
+
+Holdings::Shelf& Holdings::shelf_of(const Entry& entry, What what) {
+  Address& address = entry.address != nullptr ? *entry.address : *unnamed_;
+  Shelf& shelf = address.shelves[index_of(what)];
+  if (!shelf.client) {
+    shelf.client = kinds_[index_of(what)].ledger.enter(address.name);
+    shelf.lease = shelf.client.lease();
+  }
+  return shelf;
+}
+
+void Holdings::add(Handle who, What what, std::size_t amount, std::uint64_t age) {
+  Entry& holder = entry(who);
+  Shelf& shelf = shelf_of(holder, what);
+  holder.holdings[index_of(what)] = {age, amount};
+  shelf.by_age.emplace(age, who);
+  const auto verdict = shelf.lease.resize(shelf.lease.amount() + amount);
+  assert(verdict == Ledger::Verdict::kFits);
+  static_cast<void>(verdict);
+}
+
+void Holdings::remove(Handle who, What what) {
+  Entry& holder = entry(who);
+  Holding& held = holder.holdings[index_of(what)];
+  if (held.amount == 0) return;
+  Shelf& shelf = shelf_of(holder, what);
+  shelf.by_age.erase(held.age);
+  static_cast<void>(shelf.lease.resize(shelf.lease.amount() - std::exchange(held.amount, 0)));
 }
 
 void Holdings::add_silent(Handle who) {
-  add(silent_, entry(who).silent, who);
+  add(who, What::kSilent, 1, ++last_age_);
 }
 
 void Holdings::add_lingering(Handle who) {
-  add(lingering_, entry(who).lingering, who);
+  add(who, What::kLingering, 1, ++last_age_);
 }
 
 void Holdings::remove_silent(Handle who) {
-  silent_.erase(std::exchange(entry(who).silent, 0));
+  remove(who, What::kSilent);
 }
 
 void Holdings::park(Handle who, std::size_t num_octets, bool same_fpdu) {
   if (num_octets == 0) return;
-  Entry& holder = entry(who);
-  if (holder.parked == 0 || !same_fpdu) holder.parked = ++last_age_;
-  holder.num_octets = num_octets;
-  parked_.emplace(holder.parked, who);
-  num_parked_octets_ += num_octets;
+  const std::uint64_t age = entry(who).holdings[index_of(What::kParked)].age;
+  add(who, What::kParked, num_octets, age == 0 || !same_fpdu ? ++last_age_ : age);
 }
 
 void Holdings::unpark(Handle who) {
-  Entry& holder = entry(who);
-  if (holder.num_octets == 0) return;
-  parked_.erase(holder.parked);
-  num_parked_octets_ -= std::exchange(holder.num_octets, 0);
+  remove(who, What::kParked);
 }
 
 void Holdings::forget(Handle who) {
-  unpark(who);
-  remove_silent(who);
-  lingering_.erase(entry(who).lingering);
-  entry(who) = {};
+  for (const What what : kAll) remove(who, what);
+  Address* address = std::exchange(entry(who), {}).address;
+  if (address == nullptr || --address->num_members != 0 || address == unnamed_) return;
+  addresses_.erase(addresses_.find(address->name));
+}
+
+std::optional<Handle> Holdings::next_out(What what) const {
+  const Kind& kind = kinds_[index_of(what)];
+  if (kind.ledger.held() == 0) return std::nullopt;
+  const Address& address = addresses_.find(kind.ledger.largest())->second;
+  return address.shelves[index_of(what)].by_age.begin()->second;
 }
 
 std::optional<Handle> Holdings::oldest_silent() const {
-  return silent_.empty() ? std::nullopt : std::optional(silent_.begin()->second);
+  return next_out(What::kSilent);
+}
+
+bool Holdings::exceeds() const {
+  for (const Kind& kind : kinds_) {
+    if (kind.ledger.held() > kind.most) return true;
+  }
+  return false;
 }
 
 std::optional<Holdings::Excess> Holdings::excess() const {
-  if (silent_.size() > limits_.max_silent) return Excess{silent_.begin()->second, What::kSilent};
-  if (lingering_.size() > limits_.max_lingering) return Excess{lingering_.begin()->second, What::kLingering};
-  if (num_parked_octets_ > limits_.max_parked) return Excess{parked_.begin()->second, What::kParked};
+  for (const What what : kAll) {
+    const Kind& kind = kinds_[index_of(what)];
+    if (kind.ledger.held() > kind.most) return Excess{*next_out(what), what};
+  }
   return std::nullopt;
 }
 

@@ -1,18 +1,23 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/ledger.h"
 #include "verbs-shim/soft/handle.h"
 
 namespace weft::verbs::soft {
 
 // Holdings counts the things that peers make a loop hold: connections that have sent no whole MPA Request, connections
 // that deliver their end without an owner, octets of FPDUs that arrived in part (RFC 5042 section 6). Beyond a bound
-// the oldest has to go: the loop asks for it until no bound is exceeded.
+// one connection has to go: the oldest of the address that holds most. So an address loses its own. The loop asks for
+// such connections until no bound is exceeded.
 class Holdings {
  public:
   struct Limits {
@@ -27,8 +32,11 @@ class Holdings {
     bool operator==(const Excess&) const = default;
   };
 
-  explicit Holdings(const Limits& limits) : limits_(limits) {}
+  explicit Holdings(const Limits& limits);
 
+  // The connection is one from this address (peer_group). Others count together, as an address without a name: the
+  // loop's own connections to servers.
+  void enter(Handle who, const std::string& address);
   void add_silent(Handle who);
   void add_lingering(Handle who);
   // The connection has sent a whole Request, or its end has come.
@@ -41,33 +49,51 @@ class Holdings {
   // The connection died.
   void forget(Handle who);
 
+  // The silent connection that gives way to another one.
   std::optional<Handle> oldest_silent() const;
   // Whether a bound is exceeded. If so, excess() names the connection that has to go next.
-  bool exceeds() const {
-    return silent_.size() > limits_.max_silent || lingering_.size() > limits_.max_lingering ||
-           num_parked_octets_ > limits_.max_parked;
-  }
+  bool exceeds() const;
   std::optional<Excess> excess() const;
 
  private:
   using ByAge = std::map<std::uint64_t, Handle>;
+  static constexpr std::size_t kKinds = 3;  // of What
+
+  // What the connections of one address hold of one kind.
+  struct Shelf {
+    Ledger::Client client;
+    Lease lease;
+    ByAge by_age;
+  };
+  struct Address {
+    std::string name;
+    std::array<Shelf, kKinds> shelves;
+    std::size_t num_members = 0;
+  };
+  struct Kind {
+    Ledger ledger{Ledger::Bounds{}};  // beyond the bound until the loop has acted
+    std::size_t most = 0;
+  };
+  struct Holding {
+    std::uint64_t age = 0;
+    std::size_t amount = 0;  // 0: nothing is held
+  };
   struct Entry {
-    std::uint64_t silent = 0;  // its age in each of the three, 0 if it is not in that one
-    std::uint64_t lingering = 0;
-    std::uint64_t parked = 0;
-    std::size_t num_octets = 0;
+    Address* address = nullptr;  // null: the one without a name
+    std::array<Holding, kKinds> holdings;
   };
 
   Entry& entry(Handle who);
-  void add(ByAge& to, std::uint64_t& age, Handle who);
+  Shelf& shelf_of(const Entry& entry, What what);
+  void add(Handle who, What what, std::size_t amount, std::uint64_t age);
+  void remove(Handle who, What what);
+  std::optional<Handle> next_out(What what) const;
 
-  Limits limits_;
+  std::array<Kind, kKinds> kinds_;
+  std::map<std::string, Address, std::less<>> addresses_;
+  Address* unnamed_;
   std::vector<Entry> entries_;  // by slot; forget leaves an empty one
   std::uint64_t last_age_ = 0;
-  ByAge silent_;
-  ByAge lingering_;
-  ByAge parked_;
-  std::size_t num_parked_octets_ = 0;
 };
 
 }  // namespace weft::verbs::soft

@@ -30,6 +30,32 @@ TEST(HoldingsTest, TheOldestSilentOneGoesFirst) {
   EXPECT_EQ(holdings.oldest_silent(), kA);
 }
 
+// However long the others have been there.
+TEST(HoldingsTest, AnAddressLosesItsOwn) {
+  Holdings holdings({.max_silent = 4, .max_lingering = 4, .max_parked = 100});
+  const auto handle = [](std::uint32_t index) { return Handle{index, 1}; };
+  holdings.enter(handle(0), "one");
+  holdings.add_silent(handle(0));
+  holdings.add_lingering(handle(0));
+  holdings.park(handle(0), 10, false);
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    holdings.enter(handle(i), "many");
+    holdings.add_silent(handle(i));
+    holdings.add_lingering(handle(i));
+    holdings.park(handle(i), 60, false);
+    while (const auto excess = holdings.excess()) {
+      ASSERT_NE(excess->who, handle(0)) << i;
+      holdings.forget(excess->who);
+    }
+  }
+  EXPECT_FALSE(holdings.exceeds());
+  // Nothing is left of connections that are gone.
+  for (std::uint32_t i = 1; i <= 20; ++i) holdings.forget(handle(i));
+  EXPECT_EQ(holdings.oldest_silent(), handle(0));
+  holdings.forget(handle(0));
+  EXPECT_EQ(holdings.oldest_silent(), std::nullopt);
+}
+
 TEST(HoldingsTest, OneThatSpeaksIsSilentNoMore) {
   Holdings holdings = small();
   holdings.add_silent(kA);

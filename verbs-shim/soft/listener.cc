@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/peer_group.h"
 #include "verbs-shim/api/log_line.h"
 
 namespace weft::verbs::soft {
@@ -80,6 +81,7 @@ void Listener::hand_out(Fd fd, const sockaddr_storage& peer) {
 Connection& Listener::take(Fd fd, const sockaddr_storage& peer, bool adopted) {
   Connection& connection = loop_.add(
       [&](Handle self) { return std::make_unique<Connection>(loop_, self, backlog_, std::move(fd), adopted, peer); });
+  loop_.holdings().enter(connection.handle(), peer_group(peer));
   loop_.holdings().add_silent(connection.handle());
   loop_.keep_bounds();
   if (loop_.core().gone()) {

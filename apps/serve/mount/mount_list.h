@@ -10,7 +10,7 @@
 
 namespace weft::serve {
 
-// MountClient is the sender of a Call: its address, as DUMP shows it, and the rpcrdma::peer_group of the address.
+// MountClient is the sender of a Call: its address, as DUMP shows it, and the peer_group of the address.
 struct MountClient {
   std::string host;
   std::string group;

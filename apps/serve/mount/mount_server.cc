@@ -26,9 +26,9 @@
 #include "apps/onc_tcp/record.h"
 #include "apps/serve/disk_pool.h"
 #include "base/ledger.h"
+#include "base/peer_group.h"
 #include "fmt/format.h"
 #include "rpcrdma/event_log.h"
-#include "rpcrdma/peer_group.h"
 
 // g++ 12 takes the operator delete of Asio's coroutine frames for a mismatch when it inlines only one half of the pair.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -291,7 +291,7 @@ asio::awaitable<void> accept_all(State& state) {
     const tcp::endpoint peer = socket.remote_endpoint(error);
     if (error) continue;  // gone already
     if (state.config.admits && !state.config.admits(apps::to_sockaddr(peer))) continue;
-    MountClient client{peer.address().to_string(), rpcrdma::peer_group(apps::to_sockaddr(peer))};
+    MountClient client{peer.address().to_string(), peer_group(apps::to_sockaddr(peer))};
     co_await wait_for_place(state, client.group);
     auto connection = std::make_shared<Connection>(state, std::move(socket), std::move(client));
     state.connections.push_back(connection);

@@ -1,4 +1,4 @@
-#include "rpcrdma/peer_group.h"
+#include "base/peer_group.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace weft::rpcrdma {
+namespace weft {
 namespace {
 
 std::string group_of_v4(const char* text, std::uint16_t port = 1) {
@@ -57,4 +57,4 @@ TEST(PeerGroup, OtherFamiliesHaveAName) {
 }
 
 }  // namespace
-}  // namespace weft::rpcrdma
+}  // namespace weft

@@ -1,4 +1,4 @@
-#include "rpcrdma/peer_group.h"
+#include "base/peer_group.h"
 
 #include <netinet/in.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/address.h"
 
-namespace weft::rpcrdma {
+namespace weft {
 
 namespace {
 
@@ -35,4 +35,4 @@ std::string peer_group(const sockaddr_storage& addr) {
   return host_str(reinterpret_cast<const sockaddr&>(v6)) + link + "/64";
 }
 
-}  // namespace weft::rpcrdma
+}  // namespace weft
