@@ -6,7 +6,7 @@
 
 #include "rpcrdma/endpoint.h"
 #include "rpcrdma/message_credits.h"
-#include "rpcrdma/profiles.h"
+#include "rpcrdma/server_limits.h"
 
 namespace weft::rpcrdma {
 
@@ -22,8 +22,7 @@ constexpr std::size_t kPostedOctets = 256 << 10;
 
 // The least first share, in credits. Where credits count messages, two ends need a few to go on.
 std::size_t least_credits(const ServerConfig& config) {
-  const auto counts_messages = [](Protocol protocol) { return profile_of(protocol).framing != nullptr; };
-  return std::ranges::any_of(config.protocols, counts_messages) ? MessageCredits::kLeastWindow + 1 : 1;
+  return frames_messages(config) ? MessageCredits::kLeastWindow + 1 : 1;
 }
 
 std::size_t wanted_credits(const ServerConfig& config) {

@@ -32,12 +32,17 @@ std::size_t max_buffered_per_group(const ServerConfig& config) {
   return std::max(config.max_buffered / 4, largest_call(config));
 }
 
+bool frames_messages(const ServerConfig& config) {
+  const auto frames = [](Protocol protocol) { return profile_of(protocol).framing != nullptr; };
+  return std::ranges::any_of(config.protocols, frames);
+}
+
 Budget::Bounds call_memory(const ServerConfig& config) {
   return {.all = config.max_buffered,
           .address = max_buffered_per_group(config),
           .connection = config.max_buffered_per_connection,
           .guaranteed = std::max(config.min_buffered_per_connection, config.inline_threshold),
-          .finishing = largest_call(config)};
+          .finishing = frames_messages(config) ? largest_call(config) : 0};
 }
 
 std::size_t max_call_memory(const ServerConfig& config) {

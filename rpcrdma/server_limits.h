@@ -9,6 +9,9 @@
 // Limits that follow from a ServerConfig.
 namespace weft::rpcrdma {
 
+// Whether one of the protocols has Framing: Calls may come in parts, and credits count messages.
+bool frames_messages(const ServerConfig& config);
+
 // Whether the device and the server can satisfy the configuration.
 verbs::Status check(const ServerConfig& config, const verbs::Caps& caps);
 
