@@ -229,6 +229,7 @@ inline void FaultsTest::check_ends() {
   EXPECT_EQ(memory.num_remote(), 0u);
   responder->service.calls.clear();
   responder->responder.reset();
+  responder->link.reset();  // the parts of a Call that did not come whole
   EXPECT_EQ(responder->budget.used(), 0u);
   EXPECT_EQ(responder->pool.in_use(), 0u);
 }
