@@ -311,8 +311,7 @@ void Server::Impl::run_active() {
     connection->active = false;
     trim_later(*connection);
     connection->on_time(now);
-    const auto& deadline = connection->close_deadline();
-    if (deadline && now >= *deadline) {
+    if (connection->is_over(now)) {
       remove(serial);
     } else if (connection->has_work()) {
       activate(*connection);

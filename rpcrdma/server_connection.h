@@ -78,6 +78,11 @@ class ServerConnection {
   // close_deadline.
   void close(TimePoint now);
   const std::optional<TimePoint>& close_deadline() const { return close_deadline_; }
+  // Whether the Server has to remove it: at close_deadline, or sooner if it failed and others wait for memory that its
+  // Calls hold. The device delivers its end without it.
+  bool is_over(TimePoint now) const {
+    return close_deadline_ && (now >= *close_deadline_ || (endpoint_->failure() && responder_->is_memory_wanted()));
+  }
   // end_calls ends the Server's own Calls and runs their callbacks.
   void end_calls(const std::string& why, TimePoint now);
 
