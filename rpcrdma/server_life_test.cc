@@ -177,6 +177,35 @@ TEST_F(ServerLifeTest, AStalledConnectionEndsWithItsReason) {
   EXPECT_THAT(service.ends, ElementsAre(HasSubstr("stalled for 30000 ms")));
 }
 
+// Its peer never says goodbye, and the server would wait five seconds for it.
+TEST_F(ServerLifeTest, AStalledConnectionWhoseMemoryOthersWaitForGoesAtOnce) {
+  open({.inline_threshold = 1024,
+        .max_call = 8192,
+        .max_item = 1024,
+        .max_buffered = 11264,
+        .min_buffered_per_connection = 0});
+  device.answers_disconnect = false;
+  Octets chunk(0x10000);
+  const std::uint32_t key = memory.add(
+      {.octets = chunk.data(), .len = chunk.size(), .access = verbs::Access::kRemoteRead, .first = std::uint64_t{0}});
+  for (std::uint8_t i = 0; i < 2; ++i) {
+    connect();
+    device.qp().hold_completions = true;
+    Octets call = load_vector("V06").octets;
+    call[3] = i;  // of the XID
+    for (const std::size_t handle : {24, 48}) {
+      xdr::XdrWriter out(MutBytes(call).subspan(handle, 4));
+      out.u32(key);
+    }
+    ASSERT_TRUE(device.qp().inject(call));
+    run(1);
+  }
+  EXPECT_EQ(server->num_connections(), 2u);
+  run(410);
+  EXPECT_THAT(lines.warnings(), ElementsAre(HasSubstr("too slowly while others wait")));
+  EXPECT_EQ(server->num_connections(), 1u);
+}
+
 TEST_F(ServerLifeTest, AnOverflowEndsTheConnectionsOfItsQueueAndTheNextOneIsServed) {
   open();
   connect();
