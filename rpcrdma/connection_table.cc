@@ -9,6 +9,9 @@ namespace {
 
 // How long a client may take before its first Call. After this time it gives way to clients of every address.
 constexpr std::chrono::seconds kFirstCallTime{1};
+// A client without a Call under way is at rest after this time. A client that makes one Call after the other is not: it
+// would give way to neighbours that keep their Calls under way.
+constexpr std::chrono::seconds kRestsAfter{1};
 
 }  // namespace
 
@@ -19,7 +22,7 @@ Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now) 
   if (!responder.has_called()) {
     out.tenure = now - connection.used_at() >= kFirstCallTime ? Tenure::kUnused : Tenure::kResting;
     out.weight = 1;  // it goes before clients at rest that have had a Call
-  } else if (out.weight == 0) {
+  } else if (out.weight == 0 && now - connection.used_at() >= kRestsAfter) {
     out.tenure = Tenure::kResting;
   }
   return out;

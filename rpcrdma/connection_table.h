@@ -44,9 +44,9 @@ class ConnectionTable {
   }
 
   // The connection that gives way to a newcomer of that group for which take() has no place: one that never carried a
-  // Call although it had time; else one of the group with most connections, there one at rest before one whose Calls a
-  // service has. Clients send such Calls again. Of these the one with most Calls goes first, then the one that was
-  // silent longest. Null: the newcomer's group has most.
+  // Call although it had time; else one of the group with most connections, there one at rest for a second before one
+  // that works. A client whose connection ends sends its Calls again. Of working ones the one with most Calls under way
+  // goes first, then the one that was silent longest. Null: the newcomer's group has most.
   ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
 
  private:

@@ -58,6 +58,7 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps) {
   if (config.reverse_credits > kMaxReverseCredits) {
     return verbs::Error{EINVAL, "reverse credits must be at most 16"};
   }
+  if (config.max_connections == 0) return verbs::Error{EINVAL, "max_connections must be at least 1"};
   if (config.min_credits > config.credits) return verbs::Error{EINVAL, "min_credits must not exceed credits"};
   // U1-6.4.2-05
   if (config.max_segments < 2 * kMustTakeSegments || config.max_read_chunks == 0 || config.max_write_chunks == 0 ||

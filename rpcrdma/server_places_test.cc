@@ -105,7 +105,25 @@ TEST_F(ServerPlacesTest, OfOneAddressTheClientAtRestGoesBeforeTheBusyOnes) {
   connect_busy("192.0.2.1", 4);
   connect_resting("192.0.2.1");
   connect_busy("192.0.2.1", 3);
+  now_ms = 1000;
   connect_resting("192.0.2.1");
+  EXPECT_EQ(num_busy(), 7u);
+  EXPECT_EQ(num_refused(), 0u);
+}
+
+// Neighbours that connect again and again, each with a Call under way, take no place from it.
+TEST_F(ServerPlacesTest, OfOneAddressAClientThatMakesCallsStays) {
+  open({.max_connections = 8});
+  connect_resting("192.0.2.1");
+  FakeQp& working = device.qp();
+  connect_busy("192.0.2.1", 7);
+  for (int i = 0; i < 20; ++i) {
+    now_ms += 500;
+    connect_busy("192.0.2.1");
+    service.answer = [this](ServedCall& one) { server->reply(one.id, {}); };
+    ASSERT_TRUE(working.inject(load_vector("V01").octets)) << i;
+    run();
+  }
   EXPECT_EQ(num_busy(), 7u);
   EXPECT_EQ(num_refused(), 0u);
 }

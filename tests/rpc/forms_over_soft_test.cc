@@ -179,6 +179,7 @@ TEST_F(FormsOverSoft, ServersTakeNoLessThanEveryServerMust) {
   EXPECT_TRUE(refused({.max_write_chunks = 0}));
   EXPECT_TRUE(refused({.max_items = 0}));
   EXPECT_TRUE(refused({.credits = 8, .min_credits = 9}));
+  EXPECT_TRUE(refused({.max_connections = 0}));
 }
 
 }  // namespace
