@@ -7,25 +7,21 @@ namespace weft::rpcrdma {
 
 namespace {
 
-// How long a client may take before its first Call. After this time it gives way to clients of every address.
-constexpr std::chrono::seconds kFirstCallTime{1};
-// A client without a Call under way is at rest after this time. A client that makes one Call after the other is not: it
-// would give way to neighbours that keep their Calls under way.
-constexpr std::chrono::seconds kRestsAfter{1};
+// A client that was silent for so long gives way before one that was not, also while a service has its Calls. So
+// neighbours that keep Calls under way take no place from a client that makes one Call after the other.
+constexpr std::chrono::seconds kSilence{1};
 
 }  // namespace
 
 Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now) {
   using Tenure = Ledger::Tenure;
   const Responder& responder = connection.responder();
-  Ledger::Standing out{.weight = responder.num_under_way(), .since = connection.used_at()};
-  if (!responder.has_called()) {
-    out.tenure = now - connection.used_at() >= kFirstCallTime ? Tenure::kUnused : Tenure::kResting;
-    out.weight = 1;  // it goes before clients at rest that have had a Call
-  } else if (out.weight == 0 && now - connection.used_at() >= kRestsAfter) {
-    out.tenure = Tenure::kResting;
-  }
-  return out;
+  const TimePoint since = connection.used_at();
+  const bool is_new = !responder.has_called();
+  if (now - since < kSilence) return {.tenure = Tenure::kBusy, .weight = is_new ? 1u : 0u, .since = since};
+  if (is_new) return {.tenure = Tenure::kUnused, .since = since};
+  if (responder.num_under_way() == 0) return {.tenure = Tenure::kResting, .since = since};
+  return {.tenure = Tenure::kBusy, .weight = 2, .since = since};
 }
 
 std::optional<ConnectionTable::Place> ConnectionTable::take(const std::string& group) {

@@ -43,10 +43,11 @@ class ConnectionTable {
     for (const auto& [serial, entry] : by_serial_) f(*entry.connection);
   }
 
-  // The connection that gives way to a newcomer of that group for which take() has no place: one that never carried a
-  // Call although it had time; else one of the group with most connections, there one at rest for a second before one
-  // that works. A client whose connection ends sends its Calls again. Of working ones the one with most Calls under way
-  // goes first, then the one that was silent longest. Null: the newcomer's group has most.
+  // The connection that gives way to a newcomer of that group for which take() has no place. A connection that never
+  // carried a Call in its first second goes before all others. Else the group with most connections gives one up: one
+  // that has rested for a second; then one that was silent for a second with Calls under way, which its client sends
+  // again; then one that has no Call yet; then any. Of several the one that was silent longest goes. Null: the
+  // newcomer's group has most.
   ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
 
  private:

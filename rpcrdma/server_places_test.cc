@@ -121,6 +121,7 @@ TEST_F(ServerPlacesTest, OfOneAddressAClientThatMakesCallsStays) {
     now_ms += 500;
     connect_busy("192.0.2.1");
     service.answer = [this](ServedCall& one) { server->reply(one.id, {}); };
+    ASSERT_EQ(num_busy(), 7u) << "its connection is there";
     ASSERT_TRUE(working.inject(load_vector("V01").octets)) << i;
     run();
   }
