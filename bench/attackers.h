@@ -19,6 +19,7 @@ using Octets = std::vector<std::uint8_t>;
 
 // Attack is what each of its connections does.
 struct Attack {
+  enum class Port : std::uint8_t { kRdma, kMount };          // of the server
   enum class Over : std::uint8_t { kTcp, kRecords, kRdma };  // kTcp: nothing is ever said
   enum class Pace : std::uint8_t {
     kOnce,    // `depth` messages, and then nothing
@@ -27,6 +28,7 @@ struct Attack {
   };
 
   const char* name = "";
+  Port port = Port::kRdma;
   std::size_t connections = 0;  // at the same time
   Over over = Over::kRdma;
   Pace pace = Pace::kOnce;

@@ -19,14 +19,10 @@
 #include <set>
 #include <thread>
 
-#include "apps/nfs3/mount.h"
 #include "bench/attackers.h"
+#include "bench/attacks.h"
 #include "bench/honest_client.h"
 #include "bench/idle.h"
-#include "nfsulb/nfs3.h"
-#include "rpcrdma/rpc_message.h"
-#include "rpcrdma/v1/header.h"
-#include "rpcrdma/v2_wg07/header.h"
 #include "verbs-shim/soft/device.h"
 
 namespace {
@@ -34,11 +30,11 @@ namespace {
 using namespace weft;
 using namespace std::chrono_literals;
 using bench::Attack;
+using bench::attacks;
+using bench::Handles;
 using bench::HonestClient;
 using bench::must;
-using bench::Octets;
 using Clock = std::chrono::steady_clock;
-using nfs3::Proc;
 namespace fs = std::filesystem;
 
 constexpr auto kBefore = 2s, kMost = 30s;  // of an attack: before the first request, and until no further one is made
@@ -112,151 +108,6 @@ class Served {
   pid_t pid_ = -1;
 };
 
-// --- the attacks ---
-
-struct Handles {
-  nfs3::NfsFh3 root = {}, data = {}, many = {};
-  std::vector<nfs3::NfsFh3> open, gone;
-  static Handles none() { return {.open = std::vector<nfs3::NfsFh3>(1), .gone = std::vector<nfs3::NfsFh3>(1)}; }
-};
-
-template <typename Args, typename... Form>
-Octets nfs_call(std::uint32_t xid, Proc proc, const Args& args, Form... form) {
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  rpcrdma::CallHeader header;
-  header.xid = xid;
-  header.program = nfs3::kProgram;
-  header.version = nfs3::kVersion;
-  header.procedure = static_cast<std::uint32_t>(proc);
-  header.cred = rpcrdma::auth_sys_of_this_process();
-  emit_call(out, header);
-  emit(out, args, form...);
-  return octets;
-}
-
-Octets message(std::uint32_t xid, const Octets& call, rpcrdma::ChunkListsView lists = {}) {
-  rpcrdma::v1::Header header;
-  header.xid = xid;
-  header.credit = 128;
-  header.lists = std::move(lists);
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  emit_header(out, header);
-  out.raw(call);
-  return octets;
-}
-
-Octets null(std::uint32_t xid) {
-  return message(xid, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
-}
-
-template <typename Body>
-Octets wg07(std::uint32_t xid, Body body, const Octets& payload) {
-  constexpr std::uint32_t kEnoughCredits = 30000;  // so that the server never waits for them
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  rpcrdma::v2_wg07::Header header;
-  header.xid = xid;
-  header.credit = kEnoughCredits;
-  header.body = std::move(body);
-  emit_header(out, header);
-  out.raw(payload);
-  return octets;
-}
-
-// A listing as long as the server makes one, into a Reply chunk that nobody looks at.
-Octets list(std::uint32_t xid, const nfs3::NfsFh3& dir) {
-  constexpr std::uint32_t kLen = 1 << 20;
-  rpcrdma::ChunkListsView lists;
-  lists.reply_chunk = {{.handle = 0x7777, .length = kLen + 4096, .offset = 0}};
-  return message(
-      xid, nfs_call(xid, Proc::kReaddirplus, nfs3::ReaddirplusArgs{.dir = dir, .dircount = kLen, .maxcount = kLen}),
-      std::move(lists));
-}
-
-// A WRITE of 1 MiB from memory that the client never lets the server read.
-Octets starved_write(std::uint32_t xid, const nfs3::NfsFh3& file) {
-  constexpr std::uint32_t kLen = 1 << 20;
-  const nfs3::WriteArgs args{file, 0, kLen, nfs3::StableHow::kUnstable, {kLen, {}}};
-  const Octets call = nfs_call(xid, Proc::kWrite, args, nfs3::ItemForm::kReduced);
-  rpcrdma::ChunkListsView lists;
-  lists.read_list = {{static_cast<std::uint32_t>(call.size()), {.handle = 0x7777, .length = kLen, .offset = 0}}};
-  return message(xid, call, std::move(lists));
-}
-
-Octets part(std::uint32_t xid) {
-  Octets octets(4000);
-  for (int i = 0; i < 4; ++i) octets[std::size_t(i)] = static_cast<std::uint8_t>(xid >> (24 - 8 * i));
-  return wg07(xid, rpcrdma::v2_wg07::CallMiddle{1 << 20}, octets);
-}
-
-Octets mnt(std::uint32_t xid) {
-  std::string path;
-  for (int i = 0; i < 100; ++i) path += "/many/..";
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  rpcrdma::CallHeader header;
-  header.xid = xid;
-  header.program = nfs3::kMountProgram;
-  header.version = nfs3::kMountVersion;
-  header.procedure = static_cast<std::uint32_t>(nfs3::MountProc::kMnt);
-  emit_call(out, header);
-  emit(out, nfs3::DirpathArgs{path});
-  return octets;
-}
-
-bool is_of_mount(const Attack& attack) {
-  return std::string_view(attack.name).starts_with("MOUNT");
-}
-
-std::vector<Attack> attacks(const Handles& of) {
-  using enum Attack::Over;
-  using enum Attack::Pace;
-  const auto starve = [of](std::uint32_t xid) { return starved_write(xid, of.data); };
-  const auto list_many = [of](std::uint32_t xid) { return list(xid, of.many); };
-  const auto touch_gone = [of](std::uint32_t xid) {
-    return message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
-  };
-  const auto open = [of](std::uint32_t xid) {
-    return message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{of.open[xid % of.open.size()], 0, 16}));
-  };
-  const auto create = [of](std::uint32_t xid) {
-    nfs3::CreateArgs args;
-    args.where = {of.root, "hostile-" + std::to_string(xid % 64)};
-    return message(xid, nfs_call(xid, Proc::kCreate, args));
-  };
-  const auto first_wg07 = [](std::uint32_t xid) {
-    return wg07(xid, rpcrdma::v2_wg07::CallInline{}, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
-  };
-  return {
-      {.name = "connections, silent", .connections = 2200, .over = kTcp},
-      {.name = "connections, resting", .connections = 1100, .first = null},
-      {.name = "connections, Calls under way",
-       .connections = 1100,
-       .pace = kAgain,
-       .depth = 1,
-       .first = null,
-       .message = list_many},
-      {.name = "chunks, 60 connections", .connections = 60, .depth = 8, .first = null, .message = starve},
-      {.name = "chunks, 200 connections", .connections = 200, .depth = 8, .first = null, .message = starve},
-      {.name = "chunks, 700 connections", .connections = 700, .depth = 8, .first = null, .message = starve},
-      {.name = "disk lane", .connections = 200, .pace = kAgain, .depth = 8, .first = null, .message = list_many},
-      {.name = "MOUNT, silent", .connections = 300, .over = kTcp},
-      {.name = "MOUNT, flood", .connections = 256, .over = kRecords, .depth = 1, .per_second = 2200, .message = mnt},
-      {.name = "open files", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = open},
-      {.name = "searches", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = touch_gone},
-      {.name = "Receives", .connections = 700, .pace = kAgain, .depth = 128, .first = null, .message = null},
-      {.name = "version 2, half Calls",
-       .connections = 700,
-       .pace = kCredits,
-       .depth = 40,
-       .first = first_wg07,
-       .message = part},
-      {.name = "kept Replies", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = create},
-  };
-}
-
 // --- the table ---
 
 struct Times {
@@ -311,7 +162,8 @@ void measure(const Attack& attack, const std::string& from, const std::vector<st
              const Served& served, HonestClient& honest, bench::Done& done) {
   const double before = served.memory();
   served.forget_most();
-  const pid_t attackers = bench::attack(attack, is_of_mount(attack) ? served.mount : served.rdma, addresses, done);
+  const sockaddr_in& server = attack.port == Attack::Port::kMount ? served.mount : served.rdma;
+  const pid_t attackers = bench::attack(attack, server, addresses, done);
   std::this_thread::sleep_for(kBefore);
   const auto start = Clock::now();
   const std::uint64_t replies = done.replies;

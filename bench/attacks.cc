@@ -1,0 +1,155 @@
+#include "bench/attacks.h"
+
+#include <string>
+#include <utility>
+
+#include "apps/nfs3/mount.h"
+#include "nfsulb/nfs3.h"
+#include "rpcrdma/rpc_message.h"
+#include "rpcrdma/v1/header.h"
+#include "rpcrdma/v2_wg07/header.h"
+
+namespace weft::bench {
+namespace {
+
+using nfs3::Proc;
+
+template <typename Proc, typename Args, typename... Form>
+Octets call(std::uint32_t program, std::uint32_t version, Proc proc, std::uint32_t xid, const Args& args,
+            Form... form) {
+  Octets octets;
+  nfs3::XdrWriter out(octets);
+  rpcrdma::CallHeader header;
+  header.xid = xid;
+  header.program = program;
+  header.version = version;
+  header.procedure = static_cast<std::uint32_t>(proc);
+  header.cred = rpcrdma::auth_sys_of_this_process();
+  emit_call(out, header);
+  emit(out, args, form...);
+  return octets;
+}
+
+template <typename Args, typename... Form>
+Octets nfs_call(std::uint32_t xid, Proc proc, const Args& args, Form... form) {
+  return call(nfs3::kProgram, nfs3::kVersion, proc, xid, args, form...);
+}
+
+Octets message(std::uint32_t xid, const Octets& rpc, rpcrdma::ChunkListsView lists = {}) {
+  rpcrdma::v1::Header header;
+  header.xid = xid;
+  header.credit = 128;
+  header.lists = std::move(lists);
+  Octets octets;
+  nfs3::XdrWriter out(octets);
+  emit_header(out, header);
+  out.raw(rpc);
+  return octets;
+}
+
+Octets null(std::uint32_t xid) {
+  return message(xid, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
+}
+
+template <typename Body>
+Octets wg07(std::uint32_t xid, Body body, const Octets& payload) {
+  constexpr std::uint32_t kEnoughCredits = 30000;  // so that the server never waits for them
+  Octets octets;
+  nfs3::XdrWriter out(octets);
+  rpcrdma::v2_wg07::Header header;
+  header.xid = xid;
+  header.credit = kEnoughCredits;
+  header.body = std::move(body);
+  emit_header(out, header);
+  out.raw(payload);
+  return octets;
+}
+
+// A READDIRPLUS for as many entries as the server returns. The attacker drops the Writes into its Reply chunk.
+Octets list(std::uint32_t xid, const nfs3::NfsFh3& dir) {
+  constexpr std::uint32_t kLen = 1 << 20;
+  rpcrdma::ChunkListsView lists;
+  lists.reply_chunk = {{.handle = 0x7777, .length = kLen + 4096, .offset = 0}};
+  return message(
+      xid, nfs_call(xid, Proc::kReaddirplus, nfs3::ReaddirplusArgs{.dir = dir, .dircount = kLen, .maxcount = kLen}),
+      std::move(lists));
+}
+
+// A WRITE of 1 MiB from memory that the client never lets the server read.
+Octets starved_write(std::uint32_t xid, const nfs3::NfsFh3& file) {
+  constexpr std::uint32_t kLen = 1 << 20;
+  const nfs3::WriteArgs args{file, 0, kLen, nfs3::StableHow::kUnstable, {kLen, {}}};
+  const Octets rpc = nfs_call(xid, Proc::kWrite, args, nfs3::ItemForm::kReduced);
+  rpcrdma::ChunkListsView lists;
+  lists.read_list = {{static_cast<std::uint32_t>(rpc.size()), {.handle = 0x7777, .length = kLen, .offset = 0}}};
+  return message(xid, rpc, std::move(lists));
+}
+
+Octets part(std::uint32_t xid) {
+  Octets octets(4000);
+  for (int i = 0; i < 4; ++i) octets[std::size_t(i)] = static_cast<std::uint8_t>(xid >> (24 - 8 * i));
+  return wg07(xid, rpcrdma::v2_wg07::CallMiddle{1 << 20}, octets);
+}
+
+Octets mnt(std::uint32_t xid) {
+  std::string path;
+  for (int i = 0; i < 100; ++i) path += "/many/..";
+  return call(nfs3::kMountProgram, nfs3::kMountVersion, nfs3::MountProc::kMnt, xid, nfs3::DirpathArgs{path});
+}
+
+}  // namespace
+
+std::vector<Attack> attacks(const Handles& of) {
+  using enum Attack::Over;
+  using enum Attack::Pace;
+  const auto starve = [of](std::uint32_t xid) { return starved_write(xid, of.data); };
+  const auto list_many = [of](std::uint32_t xid) { return list(xid, of.many); };
+  const auto touch_gone = [of](std::uint32_t xid) {
+    return message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
+  };
+  const auto open = [of](std::uint32_t xid) {
+    return message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{of.open[xid % of.open.size()], 0, 16}));
+  };
+  const auto create = [of](std::uint32_t xid) {
+    nfs3::CreateArgs args;
+    args.where = {of.root, "hostile-" + std::to_string(xid % 64)};
+    return message(xid, nfs_call(xid, Proc::kCreate, args));
+  };
+  const auto first_wg07 = [](std::uint32_t xid) {
+    return wg07(xid, rpcrdma::v2_wg07::CallInline{}, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
+  };
+  return {
+      {.name = "connections, silent", .connections = 2200, .over = kTcp},
+      {.name = "connections, resting", .connections = 1100, .first = null},
+      {.name = "connections, Calls under way",
+       .connections = 1100,
+       .pace = kAgain,
+       .depth = 1,
+       .first = null,
+       .message = list_many},
+      {.name = "chunks, 60 connections", .connections = 60, .depth = 8, .first = null, .message = starve},
+      {.name = "chunks, 200 connections", .connections = 200, .depth = 8, .first = null, .message = starve},
+      {.name = "chunks, 700 connections", .connections = 700, .depth = 8, .first = null, .message = starve},
+      {.name = "disk lane", .connections = 200, .pace = kAgain, .depth = 8, .first = null, .message = list_many},
+      {.name = "MOUNT, silent", .port = Attack::Port::kMount, .connections = 300, .over = kTcp},
+      {.name = "MOUNT, flood",
+       .port = Attack::Port::kMount,
+       .connections = 256,
+       .over = kRecords,
+       .depth = 1,
+       .per_second = 2200,
+       .message = mnt},
+      {.name = "open files", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = open},
+      {.name = "searches", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = touch_gone},
+      {.name = "Receives", .connections = 700, .pace = kAgain, .depth = 128, .first = null, .message = null},
+      {.name = "version 2, half Calls",
+       .connections = 700,
+       .pace = kCredits,
+       .depth = 40,
+       .first = first_wg07,
+       .message = part},
+      {.name = "kept Replies", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = create},
+  };
+}
+
+}  // namespace weft::bench
