@@ -101,13 +101,13 @@ WEFT_MIXED_INLINE Word load(const std::uint8_t* from) {
 }
 
 // take loads what is hashed next, and stores it at `to` if it is copied as well. The asm statement hides its origin
-// from the compiler, which would else be free to load it twice.
+// from the compiler, which would else be free to load it twice. Without a copy `to` is null.
 template <bool kCopy>
-WEFT_MIXED_INLINE __m256i take_vector(const std::uint8_t* from, std::uint8_t* to) {
-  __m256i octets = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+WEFT_MIXED_INLINE __m256i take_vector(const std::uint8_t* from, std::uint8_t* to, std::size_t at) {
+  __m256i octets = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + at));
   if constexpr (kCopy) {
     asm("" : "+x"(octets));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), octets);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at), octets);
   }
   return octets;
 }
@@ -127,9 +127,9 @@ struct Streams {
   template <bool kCopy>
   WEFT_MIXED_INLINE void round(const std::uint8_t* from, std::uint8_t* to, std::size_t len) {
     if constexpr (kCopy) {
-      take_vector<true>(from, to);
-      take_vector<true>(from + len, to + len);
-      take_vector<true>(from + 2 * len, to + 2 * len);
+      take_vector<true>(from, to, 0);
+      take_vector<true>(from, to, len);
+      take_vector<true>(from, to, 2 * len);
       from = to;  // the copy is hashed: three stores of 32 octets cost less than twelve of eight
     }
     step(from, len);
@@ -150,7 +150,8 @@ struct Streams {
 
 // The processor prefetches what lies behind a stream. It cannot know where the streams of the next block begin, which
 // is most often the next FPDU where this one ends. To prefetch what is not there does no harm.
-WEFT_MIXED_INLINE void prefetch_round(const std::uint8_t* from) {
+// The address is a number: a pointer may not leave its array.
+WEFT_MIXED_INLINE void prefetch_round(std::uintptr_t from) {
   for (std::size_t line = 0; line < kRoundLen; line += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T0);
   }
@@ -164,12 +165,12 @@ WEFT_MIXED_INLINE std::uint32_t block(std::uint32_t before, const std::uint8_t* 
   const std::uint8_t* const vectors_end = from + rounds * kVectorLen;
   const std::uint8_t* streams_from = vectors_end;
   std::uint8_t* streams_to = kCopy ? to + rounds * kVectorLen : nullptr;
-  const std::uint8_t* ahead = from + rounds * kRoundLen;
+  std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + rounds * kRoundLen;
   Streams streams;
-  __m256i v0 = take_vector<kCopy>(from, to);
-  __m256i v1 = take_vector<kCopy>(from + 32, to + 32);
-  __m256i v2 = take_vector<kCopy>(from + 64, to + 64);
-  __m256i v3 = take_vector<kCopy>(from + 96, to + 96);
+  __m256i v0 = take_vector<kCopy>(from, to, 0);
+  __m256i v1 = take_vector<kCopy>(from, to, 32);
+  __m256i v2 = take_vector<kCopy>(from, to, 64);
+  __m256i v3 = take_vector<kCopy>(from, to, 96);
   while (true) {
     prefetch_round(ahead);
     ahead += kRoundLen;
@@ -181,10 +182,10 @@ WEFT_MIXED_INLINE std::uint32_t block(std::uint32_t before, const std::uint8_t* 
       to += kVectorLen;
       streams_to += kStreamLen;
     }
-    const __m256i x0 = take_vector<kCopy>(from, to);
-    const __m256i x1 = take_vector<kCopy>(from + 32, to + 32);
-    const __m256i x2 = take_vector<kCopy>(from + 64, to + 64);
-    const __m256i x3 = take_vector<kCopy>(from + 96, to + 96);
+    const __m256i x0 = take_vector<kCopy>(from, to, 0);
+    const __m256i x1 = take_vector<kCopy>(from, to, 32);
+    const __m256i x2 = take_vector<kCopy>(from, to, 64);
+    const __m256i x3 = take_vector<kCopy>(from, to, 96);
     v0 = fold<kVectorLen>(v0, x0);
     v1 = fold<kVectorLen>(v1, x1);
     v2 = fold<kVectorLen>(v2, x2);
