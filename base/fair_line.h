@@ -345,7 +345,7 @@ template <typename F>
 typename FairLine<T>::Served FairLine<T>::serve_address(const Place& address, F& begins) {
   using Verdict = Ledger::Verdict;
   std::optional<Place> last;
-  Amount below = kUnbounded;  // who expects as much is not asked
+  Amount below = kUnbounded;  // clients that expect as much or more are passed over
   bool passes = false;
   for (;;) {
     const auto of = order_.line.find(address);

@@ -9,7 +9,7 @@
 namespace weft {
 
 // SipHash is SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012): a hash of 64 bits under a
-// secret key. Without the key nobody can find inputs of equal hash. A plain value.
+// secret key. A peer without the key cannot find two inputs with one hash. A plain value.
 class SipHash {
  public:
   using Key = std::array<std::uint64_t, 2>;

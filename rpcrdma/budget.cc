@@ -35,7 +35,7 @@ void Budget::admit_waiting() {
   for (std::size_t line = 0; line < kNumLines; ++line) {
     while (serve_next(line)) continue;
   }
-  // What Calls took in vain came back to nobody.
+  // Octets that a turn took and gave back again need no further round.
   seen_returns_ = memory_.num_returns() + finishing_.num_returns();
 }
 
@@ -80,14 +80,14 @@ BudgetShare::Verdict BudgetShare::take(Lease& lease, std::size_t octets) {
   }
   if (!lease) lease = client_.lease();
   const Verdict verdict = lease.resize(lease.amount() + octets);
-  // What is taken in a turn is counted at its end.
+  // The turn's end counts the octets of a turn.
   if (verdict == Verdict::kFits && is_counted && budget_.offered_ != this) {
     line_of(Line::kNew).serve_at_once({number_, client_.address()}, octets);
   }
   return verdict;
 }
 
-// Nobody may take from the octets for such Calls while the one that is next waits for more of them.
+// While the connection that is next waits for more of these octets, no other one takes any.
 BudgetShare::Verdict BudgetShare::finish(CallLease& lease, std::size_t octets) {
   if (take(lease.shared, octets) == Verdict::kFits) return Verdict::kFits;
   if (budget_.keeps_finishing_) return Verdict::kAddress;

@@ -112,7 +112,7 @@ class BudgetShare {
   std::size_t held() const { return static_cast<std::size_t>(client_.held() + finishing_.held()); }
   // Whether so many more octets are within the guarantee.
   bool is_guaranteed(std::size_t octets) const { return client_.is_guaranteed(octets); }
-  // Whether a Call that holds `own` could have so many more octets if nobody else held any.
+  // Whether a Call that holds `own` could have so many more octets if other Calls held none.
   bool could_have(std::size_t octets, std::size_t own) const;
 
   // Whether Calls beyond the guarantee have to stand in this line: others would be passed.

@@ -462,6 +462,7 @@ TEST_F(HeldMountTest, WhoSaysNothingGivesWayBeforeACallThatWaits) {
   hold.count_down();
   EXPECT_TRUE(receive(honest).has_value());
 }
+
 TEST_F(HeldMountTest, OfOneAddressTheCallThatCostsMostGivesWay) {
   listen_held(4);
   Fd honest = connect();

@@ -5,13 +5,13 @@
 
 #include "verbs-shim/api/verbs.h"
 
-// siw copies the memory of a signaled request into the socket, and completes the request then. An unsignaled Write or
-// Send of a page and more it does not copy: the socket gets the pages themselves, and siw's CRC is of what they held at
-// that moment. TCP reads them until the peer has acknowledged them, which may be long after the completion of a later
-// request. That completion gives the memory back to the user, whose next octets are then sent under the CRC of the
-// former ones, or without a CRC as if they were right.
+// siw copies the memory of a signaled request into the socket, and then completes the request. It does not copy the
+// memory of an unsignaled Write or Send of a page and more: the socket gets the pages themselves, and siw computes the
+// CRC of the octets that they hold at that moment. TCP reads the pages until the peer has acknowledged them. That may
+// be long after the completion of a later request. But this completion gives the memory back to the user, and the
+// user's next octets are then sent under the CRC of the former ones, or without a CRC.
 //
-// So such requests are posted as signaled ones, and their successful completions are kept from the user.
+// So this backend posts such requests as signaled ones. The user does not get their successful completions.
 namespace weft::verbs::ibv {
 
 // Whether siw sends the memory of this request, unsignaled, without a copy.

@@ -76,13 +76,11 @@ struct SoftConfig {
   std::function<bool(const sockaddr_storage& peer)> admits = {};
 
   // ---- limits of the resources that others can hold; with workers each gets an equal part of the first three
-  std::size_t max_silent = 1024;  // incoming connections without a whole MPA Request; beyond it the oldest is dropped
-  std::size_t max_lingering =
-      1024;  // connections without an owner that still deliver their end; beyond it the oldest is reset
-  // Octets of FPDUs that arrived in part, over all connections; beyond it the connection whose FPDU began first is
-  // reset.
-  std::size_t max_parked = std::size_t{64} << 20;
-  std::size_t max_mrs = std::size_t{1} << 20;  // and as many memory windows; at most 2^22 are possible
+  // Beyond each of them, of the address that has most the oldest connection is reset (Holdings).
+  std::size_t max_silent = 1024;                   // incoming connections without a whole MPA Request
+  std::size_t max_lingering = 1024;                // connections without an owner that still deliver their end
+  std::size_t max_parked = std::size_t{64} << 20;  // octets of FPDUs that arrived in part, over all connections
+  std::size_t max_mrs = std::size_t{1} << 20;      // and as many memory windows; at most 2^22 are possible
   std::uint32_t max_qp_wr = 16384;
   std::uint32_t max_sge = 32;
   std::uint32_t max_inline_data = 4096;
