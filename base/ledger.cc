@@ -176,13 +176,6 @@ std::size_t Ledger::num_clients(std::string_view address) const {
 std::size_t Ledger::num_addresses() const {
   return state_->addresses.size();
 }
-std::string_view Ledger::largest() const {
-  const Address* found = nullptr;
-  for (const auto& [name, address] : state_->addresses) {
-    if (address.held != 0 && (found == nullptr || address.held > found->held)) found = &address;
-  }
-  return found == nullptr ? std::string_view() : found->name;
-}
 std::uint64_t Ledger::num_returns() const {
   return state_->num_returns;
 }

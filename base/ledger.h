@@ -103,8 +103,6 @@ class Ledger {
   std::size_t num_clients() const;
   std::size_t num_clients(std::string_view address) const;
   std::size_t num_addresses() const;  // with clients or Leases
-  // The address that holds most, as long as nothing changes; empty if nothing is held.
-  std::string_view largest() const;
   // How often something came back. Who was refused need not ask again before this changes.
   std::uint64_t num_returns() const;
 

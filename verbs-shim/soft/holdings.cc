@@ -43,14 +43,29 @@ Holdings::Shelf& Holdings::shelf_of(const Entry& entry, What what) {
   return shelf;
 }
 
+bool Holdings::LosesFirst::operator()(const Shelf* a, const Shelf* b) const {
+  if (a->lease.amount() != b->lease.amount()) return a->lease.amount() > b->lease.amount();
+  return a->by_age.begin()->first < b->by_age.begin()->first;
+}
+
+template <typename F>
+void Holdings::change(Shelf& shelf, What what, F with) {
+  auto& ranked = kinds_[index_of(what)].shelves;
+  if (!shelf.by_age.empty()) ranked.erase(&shelf);
+  with();
+  if (!shelf.by_age.empty()) ranked.insert(&shelf);
+}
+
 void Holdings::add(Handle who, What what, std::size_t amount, std::uint64_t age) {
   Entry& holder = entry(who);
   Shelf& shelf = shelf_of(holder, what);
   holder.holdings[index_of(what)] = {age, amount};
-  shelf.by_age.emplace(age, who);
-  const auto verdict = shelf.lease.resize(shelf.lease.amount() + amount);
-  assert(verdict == Ledger::Verdict::kFits);
-  static_cast<void>(verdict);
+  change(shelf, what, [&] {
+    shelf.by_age.emplace(age, who);
+    const auto verdict = shelf.lease.resize(shelf.lease.amount() + amount);
+    assert(verdict == Ledger::Verdict::kFits);
+    static_cast<void>(verdict);
+  });
 }
 
 void Holdings::remove(Handle who, What what) {
@@ -58,8 +73,10 @@ void Holdings::remove(Handle who, What what) {
   Holding& held = holder.holdings[index_of(what)];
   if (held.amount == 0) return;
   Shelf& shelf = shelf_of(holder, what);
-  shelf.by_age.erase(held.age);
-  static_cast<void>(shelf.lease.resize(shelf.lease.amount() - std::exchange(held.amount, 0)));
+  change(shelf, what, [&] {
+    shelf.by_age.erase(held.age);
+    static_cast<void>(shelf.lease.resize(shelf.lease.amount() - std::exchange(held.amount, 0)));
+  });
 }
 
 void Holdings::add_silent(Handle who) {
@@ -92,10 +109,9 @@ void Holdings::forget(Handle who) {
 }
 
 std::optional<Handle> Holdings::next_out(What what) const {
-  const Kind& kind = kinds_[index_of(what)];
-  if (kind.ledger.held() == 0) return std::nullopt;
-  const Address& address = addresses_.find(kind.ledger.largest())->second;
-  return address.shelves[index_of(what)].by_age.begin()->second;
+  const auto& shelves = kinds_[index_of(what)].shelves;
+  if (shelves.empty()) return std::nullopt;
+  return (*shelves.begin())->by_age.begin()->second;
 }
 
 std::optional<Handle> Holdings::oldest_silent() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,8 @@ namespace weft::verbs::soft {
 
 // Holdings counts the things that peers make a loop hold: connections that have sent no whole MPA Request, connections
 // that deliver their end without an owner, octets of FPDUs that arrived in part (RFC 5042 section 6). Beyond a bound
-// one connection has to go: the oldest of the address that holds most. So an address loses its own. The loop asks for
-// such connections until no bound is exceeded.
+// one connection has to go: the oldest of the address that holds most. So an address loses its own, and where all hold
+// as much, a newcomer is the last to go. The loop asks for such connections until no bound is exceeded.
 class Holdings {
  public:
   struct Limits {
@@ -65,6 +66,10 @@ class Holdings {
     Lease lease;
     ByAge by_age;
   };
+  // The shelf that holds more, or as much and something older.
+  struct LosesFirst {
+    bool operator()(const Shelf* a, const Shelf* b) const;
+  };
   struct Address {
     std::string name;
     std::array<Shelf, kKinds> shelves;
@@ -73,6 +78,7 @@ class Holdings {
   struct Kind {
     Ledger ledger{Ledger::Bounds{}};  // beyond the bound until the loop has acted
     std::size_t most = 0;
+    std::set<const Shelf*, LosesFirst> shelves;  // those with anything on them
   };
   struct Holding {
     std::uint64_t age = 0;
@@ -87,6 +93,9 @@ class Holdings {
   Shelf& shelf_of(const Entry& entry, What what);
   void add(Handle who, What what, std::size_t amount, std::uint64_t age);
   void remove(Handle who, What what);
+  // Changes a shelf, which then has another place among those of its kind.
+  template <typename F>
+  void change(Shelf& shelf, What what, F with);
   std::optional<Handle> next_out(What what) const;
 
   std::array<Kind, kKinds> kinds_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 namespace weft::verbs::soft {
 namespace {
 
@@ -54,6 +56,20 @@ TEST(HoldingsTest, AnAddressLosesItsOwn) {
   EXPECT_EQ(holdings.oldest_silent(), handle(0));
   holdings.forget(handle(0));
   EXPECT_EQ(holdings.oldest_silent(), std::nullopt);
+}
+
+TEST(HoldingsTest, OfAddressesThatHoldAsMuchTheOldestConnectionGoes) {
+  Holdings holdings({.max_silent = 3, .max_lingering = 3, .max_parked = 100});
+  const auto handle = [](std::uint32_t index) { return Handle{index, 1}; };
+  const char* const names[] = {"c", "b", "d", "a", "e", "b2", "c2"};
+  for (std::uint32_t i = 0; i < std::size(names); ++i) {
+    holdings.enter(handle(i), names[i]);
+    holdings.add_silent(handle(i));
+    if (i < 3) continue;
+    ASSERT_EQ(holdings.excess(), (Excess{handle(i - 3), What::kSilent}));
+    holdings.forget(handle(i - 3));
+    ASSERT_FALSE(holdings.exceeds());
+  }
 }
 
 TEST(HoldingsTest, OneThatSpeaksIsSilentNoMore) {
