@@ -20,20 +20,20 @@
 #include <thread>
 
 #include "bench/attackers.h"
-#include "bench/attacks.h"
 #include "bench/honest_client.h"
 #include "bench/idle.h"
+#include "tests/exhaust/attacks.h"
 #include "verbs-shim/soft/device.h"
 
 namespace {
 
 using namespace weft;
 using namespace std::chrono_literals;
-using bench::Attack;
-using bench::attacks;
-using bench::Handles;
 using bench::HonestClient;
 using bench::must;
+using exhaust::Attack;
+using exhaust::attacks;
+using exhaust::Handles;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
@@ -159,7 +159,7 @@ void print_row(const char* kind, const std::string& from, std::map<std::string, 
 }
 
 void measure(const Attack& attack, const std::string& from, const std::vector<std::string>& addresses,
-             const Served& served, HonestClient& honest, bench::Done& done) {
+             const Served& served, HonestClient& honest, exhaust::Done& done) {
   const double before = served.memory();
   served.forget_most();
   const sockaddr_in& server = attack.port == Attack::Port::kMount ? served.mount : served.rdma;
@@ -187,7 +187,7 @@ void touch(const fs::path& dir, const char* prefix, int num) {
 }
 
 // A server, its honest client and the attacks of that tree.
-void run_kind(const char* weft, const fs::path& dir, std::size_t kind, bench::Done& done) {
+void run_kind(const char* weft, const fs::path& dir, std::size_t kind, exhaust::Done& done) {
   const bool is_of_version_2 = attacks(Handles::none())[kind].pace == Attack::Pace::kCredits;
   const Served served(weft, dir, is_of_version_2 ? "auto" : "1");
   const auto device = must(verbs::open_soft_device({}));
@@ -225,9 +225,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
-  void* const shared = mmap(nullptr, sizeof(bench::Done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared = mmap(nullptr, sizeof(exhaust::Done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
-  auto& done = *new (shared) bench::Done();
+  auto& done = *new (shared) exhaust::Done();
   char name[] = "/dev/shm/weft-exhaust-XXXXXX";
   if (mkdtemp(name) == nullptr) return 1;
   const fs::path dir = name;

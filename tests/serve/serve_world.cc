@@ -59,7 +59,7 @@ ServeWorld::~ServeWorld() {
 }
 
 void ServeWorld::start() {
-  auto opened = verbs::open_soft_device({});
+  auto opened = verbs::open_soft_device(soft);
   ASSERT_TRUE(opened.ok());
   device = verbs::testing::tapped(std::move(opened.value()));
   auto started = ServeApp::start(config, *device);
@@ -88,12 +88,17 @@ std::unique_ptr<ServeWorld::Peer> ServeWorld::connect(const rpcrdma::ClientConfi
 void ServeWorld::run_until(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!done()) {
-    const auto now = std::chrono::steady_clock::now();
-    ASSERT_LT(now, deadline) << "nothing came";
-    if (app) app->turn(now);
-    for (Peer* peer : peers)
-      if (peer->client) peer->client->process(now);
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nothing came";
+    turn();
   }
+}
+
+std::size_t ServeWorld::turn_at(TimePoint now) {
+  std::size_t moved = 0;
+  if (app) moved += app->turn(now);
+  for (Peer* peer : peers)
+    if (peer->client) moved += peer->client->process(now);
+  return moved;
 }
 
 void ServeWorld::start_call(Peer& peer, nfs3::Proc procedure, ConstBytes args, Answer& answer,
@@ -195,7 +200,8 @@ nfs3::NfsFh3 ServeWorld::mount(const std::string& path) {
   nfs3::MntRes res;
   for (;;) {
     std::uint8_t buffer[4096];
-    const ssize_t n = ::recv(fd.get(), buffer, sizeof buffer, 0);
+    ssize_t n = 0;
+    run_until([&] { return (n = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT)) >= 0 || errno != EAGAIN; });
     EXPECT_GT(n, 0);
     if (n <= 0) return {};
     ConstBytes input(buffer, static_cast<std::size_t>(n));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -52,6 +53,9 @@ class ServeWorld : public ::testing::Test {
 
   // Turns server and clients until done; fails after half a minute.
   void run_until(const std::function<bool()>& done);
+  // One turn of each. Returns how much they did.
+  std::size_t turn_at(TimePoint now);
+  virtual void turn() { turn_at(std::chrono::steady_clock::now()); }
 
   struct Answer {
     rpcrdma::CallStatus status = rpcrdma::CallStatus::kTimeout;
@@ -91,6 +95,7 @@ class ServeWorld : public ::testing::Test {
   TempDir temp;
   std::string dir;
   ServeConfig config;
+  verbs::SoftConfig soft;  // of the server's device
   std::unique_ptr<verbs::Device> device;
   std::unique_ptr<ServeApp> app;
   std::vector<Peer*> peers;

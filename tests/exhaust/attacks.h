@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "apps/nfs3/codec.h"
-#include "bench/attackers.h"
+#include "tests/exhaust/attack.h"
 
-namespace weft::bench {
+namespace weft::exhaust {
 
 // Handles of the tree that the attackers use.
 struct Handles {
@@ -15,7 +15,8 @@ struct Handles {
   static Handles none() { return {.open = std::vector<nfs3::NfsFh3>(1), .gone = std::vector<nfs3::NfsFh3>(1)}; }
 };
 
-// The attacks of exhaust.cc, one for each kind of resource.
+// The attacks, at least one for each kind of resource that peers hold of `weft serve`. The numbers of connections are
+// for a server with the defaults.
 std::vector<Attack> attacks(const Handles& of);
 
-}  // namespace weft::bench
+}  // namespace weft::exhaust

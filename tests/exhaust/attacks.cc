@@ -1,6 +1,7 @@
-#include "bench/attacks.h"
+#include "tests/exhaust/attacks.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "apps/nfs3/mount.h"
@@ -9,10 +10,12 @@
 #include "rpcrdma/v1/header.h"
 #include "rpcrdma/v2_wg07/header.h"
 
-namespace weft::bench {
+namespace weft::exhaust {
 namespace {
 
 using nfs3::Proc;
+
+constexpr std::string_view kConnections = "connections (a descriptor and about 20 KB each)";
 
 template <typename Proc, typename Args, typename... Form>
 Octets call(std::uint32_t program, std::uint32_t version, Proc proc, std::uint32_t xid, const Args& args,
@@ -91,6 +94,13 @@ Octets part(std::uint32_t xid) {
   return wg07(xid, rpcrdma::v2_wg07::CallMiddle{1 << 20}, octets);
 }
 
+// A Send of one FPDU that lacks its last octets, for which the server has to keep what came (RFC 5041 section 4.3).
+Octets part_of_an_fpdu() {
+  Octets octets = {0xff, 0xf0, 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+  octets.resize(65000);
+  return octets;
+}
+
 Octets mnt(std::uint32_t xid) {
   std::string path;
   for (int i = 0; i < 100; ++i) path += "/many/..";
@@ -119,37 +129,87 @@ std::vector<Attack> attacks(const Handles& of) {
     return wg07(xid, rpcrdma::v2_wg07::CallInline{}, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
   };
   return {
-      {.name = "connections, silent", .connections = 2200, .over = kTcp},
-      {.name = "connections, resting", .connections = 1100, .first = null},
+      {.name = "connections, silent",
+       .kinds = {"connections without a whole MPA Request"},
+       .connections = 2200,
+       .over = kTcp},
+      {.name = "parts of FPDUs", .kinds = {"parts of FPDUs"}, .connections = 1100, .raw = part_of_an_fpdu()},
+      {.name = "connections, resting",
+       .kinds = {kConnections, "Receives of `--inline` bytes (4 KiB)"},
+       .connections = 1100,
+       .first = null},
       {.name = "connections, Calls under way",
+       .kinds = {kConnections, "names in the index of handles"},
        .connections = 1100,
        .pace = kAgain,
        .depth = 1,
        .first = null,
        .message = list_many},
       {.name = "chunks, 60 connections", .connections = 60, .depth = 8, .first = null, .message = starve},
-      {.name = "chunks, 200 connections", .connections = 200, .depth = 8, .first = null, .message = starve},
+      {.name = "chunks, 200 connections",
+       .kinds = {"memory of chunks and results", "turns of Calls that wait for this memory",
+                 "time for which a slow peer holds this memory"},
+       .connections = 200,
+       .depth = 8,
+       .first = null,
+       .message = starve},
       {.name = "chunks, 700 connections", .connections = 700, .depth = 8, .first = null, .message = starve},
-      {.name = "disk lane", .connections = 200, .pace = kAgain, .depth = 8, .first = null, .message = list_many},
-      {.name = "MOUNT, silent", .port = Attack::Port::kMount, .connections = 300, .over = kTcp},
+      {.name = "disk lane",
+       .kinds = {"tasks that wait for a disk worker", "time of the disk workers"},
+       .connections = 200,
+       .pace = kAgain,
+       .depth = 8,
+       .first = null,
+       .message = list_many},
+      {.name = "MOUNT, silent",
+       .kinds = {"MOUNT connections"},
+       .port = Attack::Port::kMount,
+       .connections = 300,
+       .over = kTcp},
       {.name = "MOUNT, flood",
+       .kinds = {"MOUNT connections", "time of MOUNT's disk thread"},
        .port = Attack::Port::kMount,
        .connections = 256,
        .over = kRecords,
        .depth = 1,
        .per_second = 2200,
        .message = mnt},
-      {.name = "open files", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = open},
-      {.name = "searches", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = touch_gone},
-      {.name = "Receives", .connections = 700, .pace = kAgain, .depth = 128, .first = null, .message = null},
+      {.name = "open files",
+       .kinds = {"open files"},
+       .connections = 64,
+       .pace = kAgain,
+       .depth = 16,
+       .first = null,
+       .message = open},
+      {.name = "searches",
+       .kinds = {"searches of the tree for moved files"},
+       .connections = 64,
+       .pace = kAgain,
+       .depth = 16,
+       .first = null,
+       .message = touch_gone},
+      {.name = "Receives",
+       .kinds = {"Receives of `--inline` bytes (4 KiB)"},
+       .connections = 700,
+       .pace = kAgain,
+       .depth = 128,
+       .first = null,
+       .message = null},
       {.name = "version 2, half Calls",
+       .kinds = {"more of this memory for Calls that came in parts (version 2)"},
        .connections = 700,
        .pace = kCredits,
        .depth = 40,
        .first = first_wg07,
        .message = part},
-      {.name = "kept Replies", .connections = 64, .pace = kAgain, .depth = 16, .first = null, .message = create},
+      {.name = "kept Replies",
+       .kinds = {"tasks that wait for a disk worker"},
+       .connections = 64,
+       .pace = kAgain,
+       .depth = 16,
+       .first = null,
+       .message = create},
   };
 }
 
-}  // namespace weft::bench
+}  // namespace weft::exhaust
