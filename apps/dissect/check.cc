@@ -88,7 +88,7 @@ void Check::on_frame(const Frame& frame) {
     if (finding.confirms) {
       say(out_, "    the same violation as that of packet {}, and not counted again\n", finding.confirms->packet);
     }
-    if (!finding.effect.empty()) say(out_, "    {}\n", finding.effect);
+    if (!finding.effect.text.empty()) say(out_, "    {}\n", finding.effect.text);
     tell_place(frame, finding.place);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "apps/common/option_words.h"
 #include "apps/common/printable.h"
+#include "apps/dissect/effect.h"
 #include "apps/dissect/finding_places.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/mpa_layer.h"
@@ -331,7 +332,7 @@ void ConnectionDecoder::Direction::tell_octets() {
   note_first_octets();
   if (std::exchange(is_early_, false)) {
     of_.frame_.find("MPA-7.1.2-10", "bytes behind the Request, before the Reply came",
-                    "the responder may not be ready for FPDUs, or end the connection");
+                    may_end("the responder may not be ready for FPDUs, or end the connection"));
   }
   of_.tell_frame();
 }

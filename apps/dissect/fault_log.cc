@@ -25,27 +25,25 @@ std::string header_of(ConstBytes ulpdu) {
   return octets_str(ulpdu.first(std::min(len, ulpdu.size())));
 }
 
-// Whether a receiver may end the connection for it.
-bool is_fatal(std::string_view effect) {
-  return effect.find("the connection") != std::string_view::npos || effect.find("TCP") != std::string_view::npos;
-}
-
 Finding refuted(const rdmap::TerminateMessage& message, std::string_view requirement, std::string_view why) {
   return {.requirement = requirement,
           .what = fmt::format("this Terminate says: {}; the capture refutes it: {}",
                               rdmap::describe(message.siw.value_or(message.what)), why),
-          .effect = "the connection ends, and the other side is blamed for it",
+          .effect = may_end("the connection ends, and the other side is blamed for it"),
           .place = {Source::kMessage, 0, rdmap::kTerminateControlLen},
           .verdict = Verdict::kRefuted};
 }
 
-constexpr std::string_view kTerminated = "the receiver ends the connection: Terminate ";
-constexpr std::size_t kMaxTerminates = 64;
-
 }  // namespace
 
 bool FaultLog::Half::has_shown(const rdmap::Terminate& fault) const {
-  return terminates.contains(terminated(fault)) || (start && fault == rdmap::to_terminate(mpa::Error::kStartupFrame));
+  return std::ranges::find(terminates, fault) != terminates.end() ||
+         (start && fault == rdmap::to_terminate(mpa::Error::kStartupFrame));
+}
+
+void FaultLog::Half::add_terminate(const rdmap::Terminate& terminate) {
+  const bool is_known = std::ranges::find(terminates, terminate) != terminates.end();
+  if (!is_known && terminates.size() < kMaxTerminates) terminates.push_back(terminate);
 }
 
 void FaultLog::on_frame(Frame& frame, const Record& accused) {
@@ -59,13 +57,11 @@ void FaultLog::keep(const Frame& frame, const Finding& finding) {
   Half& own = halves_[static_cast<std::size_t>(frame.from)];
   const EarlierFrame where{frame.number, frame.arrival.packet};
   if (own.faults.size() == kMaxFaults) own.faults.erase(own.faults.begin());
-  own.faults.push_back({where, finding.requirement, finding.effect, header_of(frame.ulpdu)});
-  if (!is_fatal(finding.effect)) return;
-  own.has_fatal = true;
-  if (finding.effect.starts_with(kTerminated) && own.terminates.size() < kMaxTerminates) {
-    own.terminates.insert(finding.effect);
-  }
-  if (frame.ulpdu.empty() && !own.start && finding.effect.find("closes TCP") != std::string::npos) own.start = where;
+  const Ending& ending = finding.effect.ending;
+  own.faults.push_back({where, finding.requirement, ending, header_of(frame.ulpdu)});
+  own.has_fatal |= ending.is_fatal();
+  if (ending.kind == Ending::Kind::kTerminate) own.add_terminate(ending.terminate);
+  if (ending.kind == Ending::Kind::kClosesTcp && frame.ulpdu.empty() && !own.start) own.start = where;
 }
 
 // Startup frames can be legal, and the initiator may give up all the same: only a refuted error is a violation.
@@ -111,10 +107,10 @@ bool FaultLog::join(const rdmap::TerminateMessage& message, const Half& accused,
   const rdmap::Terminate what = message.siw.value_or(message.what);
   std::string header = octets_str(message.ddp());
   if (message.siw && header.size() == ddp::kUntaggedHeaderLen) header.resize(kBeforeMsn);
-  const std::string due = terminated(what);
+  const Ending due = Ending::by(what);
   const auto fault = std::find_if(accused.faults.rbegin(), accused.faults.rend(), [&](const Fault& one) {
-    if (!header.empty()) return one.header.starts_with(header) && is_fatal(one.effect);
-    return one.effect == due || one.requirement == blame.requirement;
+    if (!header.empty()) return one.header.starts_with(header) && one.ending.is_fatal();
+    return one.ending == due || one.requirement == blame.requirement;
   });
   if (fault == accused.faults.rend()) {
     if (accused.start && what == rdmap::to_terminate(mpa::Error::kStartupFrame)) blame.confirms = accused.start;
@@ -122,8 +118,8 @@ bool FaultLog::join(const rdmap::TerminateMessage& message, const Half& accused,
   }
   blame.confirms = fault->where;
   // RFC 5040 section 7.1, case 4. siw's headers do not name one message.
-  const auto first = std::ranges::find(accused.faults, due, &Fault::effect);
-  return !header.empty() && !message.siw && fault->effect == due && first->where.frame < fault->where.frame;
+  const auto first = std::ranges::find(accused.faults, due, &Fault::ending);
+  return !header.empty() && !message.siw && fault->ending == due && first->where.frame < fault->where.frame;
 }
 
 }  // namespace weft::apps::dissect

@@ -3,13 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "apps/dissect/accusation.h"
+#include "apps/dissect/effect.h"
 #include "apps/dissect/frame.h"
+#include "rdmap/terminate.h"
 
 namespace weft::apps::dissect {
 
@@ -28,18 +29,21 @@ class FaultLog {
   struct Fault {
     EarlierFrame where;
     std::string_view requirement;
-    std::string effect;
+    Ending ending;
     std::string header;  // of DDP, as far as the capture has it
   };
+
+  static constexpr std::size_t kMaxTerminates = 64;  // of a side
 
   struct Half final : Shown {
     bool has_shown(const rdmap::Terminate& fault) const override;
     bool has_shown_any() const override { return has_fatal; }
+    void add_terminate(const rdmap::Terminate& terminate);
 
-    std::vector<Fault> faults;          // the last ones
-    std::set<std::string> terminates;   // what receivers answer to all of them: each is one of few
-    bool has_fatal = false;             // a receiver ends the connection for one of them
-    std::optional<EarlierFrame> start;  // of a faulty startup frame
+    std::vector<Fault> faults;                 // the last ones
+    std::vector<rdmap::Terminate> terminates;  // what receivers answer to all of them, each once
+    bool has_fatal = false;                    // a receiver ends the connection for one of them, or may
+    std::optional<EarlierFrame> start;         // of a faulty startup frame
   };
 
   void keep(const Frame& frame, const Finding& finding);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/rule_ids.h"
 #include "apps/dissect/transport_header.h"
 
@@ -98,12 +99,12 @@ void FlowRules::judge_first(Side from, std::size_t len, Frame& frame) {
   if (own.num_messages == 1 && len > kMaxFirst) {
     frame.find(protocol_ == Protocol::k2Wg07 ? "W2-4.3-4" : "R2-8-3",
                fmt::format("the first message has {} bytes, above {}", len, kMaxFirst),
-               "a server whose Receives have 1024 bytes ends the connection");
+               may_end("a server whose Receives have 1024 bytes ends the connection"));
   }
   // A refusal makes room for one more.
   if (!peer.has_answered && own.num_messages > peer.num_messages + 1) {
     frame.find(requirement_of(RpcRule::kFirstReply, protocol_),
-               fmt::format("message {} before the answer to the first one", own.num_messages), kNoReceive);
+               fmt::format("message {} before the answer to the first one", own.num_messages), may_end(kNoReceive));
   }
 }
 
@@ -115,7 +116,7 @@ void FlowRules::judge_number(Side from, bool is_grant, Frame& frame) {
   if (distance(own.num_messages, *peer.told) <= (is_grant ? 1 : 0)) return;  // W2-4.2.1.1-5
   frame.find(requirement_of(RpcRule::kCredits, protocol_),
              fmt::format("message {}, where the other side takes messages up to {}", own.num_messages, *peer.told),
-             kNoReceive);
+             may_end(kNoReceive));
 }
 
 // The first word of a side says how many messages it takes from here on: there is no word before it to fall from. A
@@ -162,12 +163,12 @@ void FlowRules::on_call(Side from, std::size_t num_open, bool is_judging, Frame&
     if (num_open <= std::max<std::uint32_t>(1, *granted)) return;
     frame.find(requirement_of(RpcRule::kCredits, protocol_),
                fmt::format("{} Calls at once with {} credits", num_open, *granted),
-               "the responder may have no Receive for it, and end the connection");
+               may_end("the responder may have no Receive for it, and end the connection"));
   } else if (protocol_ == Protocol::k1 && from == Side::kClient && has_called) {
     frame.find(num_open > 1 ? requirement_of(RpcRule::kFirstReply, protocol_) : "R1-4.3.3-03",
                num_open > 1 ? fmt::format("{} Calls at once before the first Reply", num_open)
                             : std::string("a Call again before the first Reply"),
-               "the responder may have no Receive for it, and end the connection");
+               may_end("the responder may have no Receive for it, and end the connection"));
   }
 }
 

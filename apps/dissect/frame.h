@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/tcp_half.h"
 #include "base/bytes.h"
 
@@ -101,7 +102,7 @@ std::string_view verdict_str(Verdict verdict);
 struct Finding {
   std::string_view requirement;               // a row of tests/conformance/tables
   std::string what;                           // what the frame does
-  std::string effect = {};                    // what a receiver does with it
+  Effect effect = {};                         // what a receiver does with it
   Place place = {};                           // the octets that break the rule
   bool is_blame = false;                      // the frame is a Terminate, and the other side breaks the rule
   std::optional<EarlierFrame> confirms = {};  // a blame: the frame that has a finding for it already
@@ -167,8 +168,8 @@ struct Frame {
   std::vector<Finding> findings;
   Facts facts;
 
-  void find(std::string_view requirement, std::string what, std::string_view effect) {
-    findings.push_back({requirement, std::move(what), std::string(effect)});
+  void find(std::string_view requirement, std::string what, Effect effect) {
+    findings.push_back({requirement, std::move(what), std::move(effect)});
   }
 };
 

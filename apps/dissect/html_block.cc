@@ -176,9 +176,9 @@ void HtmlBlock::add_findings(const Frame& frame) {
   for (const Finding& finding : frame.findings) {
     if (num++ == kMaxFindings) break;
     findings_.push_back(Json::array({num_messages() - 1, finding.requirement, section_of(finding.requirement),
-                                     front_of(finding.what), front_of(finding.effect),
+                                     front_of(finding.what), front_of(finding.effect.text),
                                      static_cast<int>(finding.place.source), finding.place.at, finding.place.len}));
-    size_ += 80 + std::min(kMaxText, finding.what.size()) + std::min(kMaxText, finding.effect.size());
+    size_ += 80 + std::min(kMaxText, finding.what.size()) + std::min(kMaxText, finding.effect.text.size());
   }
 }
 

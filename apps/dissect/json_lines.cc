@@ -80,7 +80,7 @@ Json violation_of(const Frame& frame, const Finding& finding) {
   Json object = {{"requirement", finding.requirement},
                  {"section", section_of(finding.requirement)},
                  {"what", finding.what},
-                 {"effect", finding.effect},
+                 {"effect", finding.effect.text},
                  {"by", side_str(culprit(frame, finding))},
                  {"source", source_str(finding.place.source)},
                  {"offset", finding.place.at},

@@ -66,7 +66,7 @@ void tell_private_data(ConstBytes octets, std::size_t at, LayerWriter& layer) {
   layer.field("RFC 8797 receive size", at + 7, 1, "{}", data.receive_size);
 }
 
-std::string ends(mpa::Error error) {
+Effect ends(mpa::Error error) {
   return terminated(rdmap::to_terminate(error));
 }
 
@@ -180,7 +180,7 @@ void tell_bad_startup_frame(const mpa::BadFrame& bad, const Options& options, Fr
   LayerWriter layer(frame, LayerKind::kMpa, options);
   layer.line(FMT_COMPILE("a broken MPA startup frame: {}"), bad.reason);
   frame.findings.push_back(
-      {requirement_of(bad.fault), std::string(bad.reason), "the receiver closes TCP without an answer"});
+      {requirement_of(bad.fault), std::string(bad.reason), closes_tcp("the receiver closes TCP without an answer")});
 }
 
 // Behind a bad Marker, the field is not where the receiver looks for it. The receiver gives both one code (MPA-A-08).

@@ -51,7 +51,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (fpdu.crc == CrcVerdict::kBad) return on_damaged(from, fpdu, frame);
   if (fpdu.ulpdu_len > mpa::kMaxMulpdu) {
     frame.findings.push_back({"MPA-3-05", fmt::format("a ULPDU of {} bytes, above {}", fpdu.ulpdu_len, mpa::kMaxMulpdu),
-                              "the receiver may have no room for it, and end the connection"});
+                              may_end("the receiver may have no room for it, and end the connection")});
   }
   const auto segment = ddp::parse_segment_wire(fpdu.ulpdu);
   if (!segment) {
@@ -108,7 +108,7 @@ void RdmapDecoder::judge_first(Half& half, const Fpdu& fpdu, const ddp::Segment&
                       (due.send && rdmap::is_send(opcode));
   if (is_empty && is_due) return;
   frame.findings.push_back({"MPA2-9.2-09", "the initiator's first message is no ready-to-receive that the Reply names",
-                            "the responder may go on, or end the connection"});
+                            may_end("the responder may go on, or end the connection")});
 }
 
 void RdmapDecoder::on_gap(Side from) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/rpc_rules.h"
 #include "apps/dissect/rule_ids.h"
 
@@ -38,10 +39,10 @@ void judge_unasked(CallTable::Had had, std::uint32_t xid, Frame& frame) {
 }
 
 void judge_invalidated(Protocol protocol, const Call& call, std::uint32_t invalidated, Frame& frame) {
-  constexpr std::string_view kEffect = "the requester ends the connection";
   const auto find = [&](RpcRule rule, std::string_view why) {
     frame.findings.push_back({requirement_of(rule, protocol),
-                              fmt::format("invalidates STag {:#010x}, {}", invalidated, why), std::string(kEffect)});
+                              fmt::format("invalidates STag {:#010x}, {}", invalidated, why),
+                              may_end("the requester ends the connection")});
   };
   if (protocol == Protocol::k1) {
     if (!offers(call.offered, invalidated)) find(RpcRule::kInvalidated, "which its Call did not offer");

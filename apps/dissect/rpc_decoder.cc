@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "apps/dissect/duration.h"
+#include "apps/dissect/effect.h"
 #include "apps/dissect/gss.h"
 #include "apps/dissect/layer_writer.h"
 #include "apps/dissect/program_text.h"
@@ -108,18 +109,18 @@ void RpcDecoder::judge_send(const Send& send, Frame& frame) {
     if (send.len <= most) return;
     return frame.find(requirement_of(RpcRule::kThreshold, *protocol_),
                       fmt::format("a Send of {} bytes, where the other side takes {}", send.len, most),
-                      "the receiver ends the connection: the Send is longer than its Receive");
+                      may_end("the receiver ends the connection: the Send is longer than its Receive"));
   }
   const std::size_t max_send = half(send.from).max_send;
   if (send.len > max_send) {
     frame.findings.push_back({"R1-5.2.4-05",
                               fmt::format("a Send of {} bytes, where the other side takes {}", send.len, max_send),
-                              "the receiver ends the connection: the Send is longer than its Receive"});
+                              may_end("the receiver ends the connection: the Send is longer than its Receive")});
   }
   if (send.invalidated && !may_invalidate_) {
     frame.findings.push_back(
         {"R1-4.3.2-17", "a Send with Invalidate, though not both sides say in private data (R) that they take one",
-         "the receiver may lose memory that it still uses, or end the connection"});
+         may_end("the receiver may lose memory that it still uses, or end the connection")});
   }
 }
 
@@ -505,18 +506,17 @@ void RpcDecoder::judge_place(const Transfer& transfer, const CallTable::Memory& 
     return;
   const bool is_write = transfer.kind == Transfer::Kind::kWrite;
   const std::string_view name = is_write ? "an RDMA Write" : "an RDMA Read";
-  constexpr std::string_view kEffect =
-      "the owner ends the connection if the memory is not registered, and else loses bytes";
+  const Effect effect = may_end("the owner ends the connection if the memory is not registered, and else loses bytes");
   const Segment* segment = memory.segment;
   if (segment == nullptr) {
     frame.findings.push_back({is_write ? "DDP-7.1-11" : "RDMAP-7.2-06",
                               fmt::format("{} at STag {:#010x}, which no open Call offers", name, transfer.stag),
-                              std::string(kEffect)});
+                              effect});
   } else {
     frame.findings.push_back({is_write ? "DDP-7.1-14" : "RDMAP-7.2-08",
                               fmt::format("{} of {} bytes at TO {:#x}, where Call {:#010x} offers {} at {:#x}", name,
                                           transfer.len, transfer.to, segment->xid, segment->len, segment->offset),
-                              std::string(kEffect)});
+                              effect});
   }
 }
 

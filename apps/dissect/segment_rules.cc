@@ -94,7 +94,7 @@ void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame
 // Rare: kept out of the functions that every segment runs through.
 [[gnu::cold]] void find_too_long(Frame& frame) {
   frame.findings.push_back({"DDP-5.2-02", "a message has more than 2^32 - 1 bytes",
-                            "the receiver may take it for a shorter one, or end the connection"});
+                            may_end("the receiver may take it for a shorter one, or end the connection")});
 }
 
 [[gnu::cold]] void find_empty_segments(std::size_t num, Frame& frame) {

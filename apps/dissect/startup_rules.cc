@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/mpa_layer.h"
 
 namespace weft::apps::dissect {
@@ -28,7 +29,7 @@ void judge_private_data(ConstBytes octets, Frame& frame) {
 
 void judge_alone(const StartupFrame& startup, Frame& frame) {
   if (startup.rev > mpa::kEnhancedRevision)
-    frame.find("MPA-7.1.1-17", fmt::format("revision {} is not known", startup.rev), kCloses);
+    frame.find("MPA-7.1.1-17", fmt::format("revision {} is not known", startup.rev), closes_tcp(kCloses));
   if (startup.res != 0 || (startup.s && !startup.enhanced()))
     frame.find("MPA-7.1.1-13", "a reserved bit is set", kIgnores);
   if (startup.kind == mpa::FrameKind::kRequest && startup.r)
@@ -42,10 +43,10 @@ void judge_alone(const StartupFrame& startup, Frame& frame) {
 void judge_words(const EnhancedWords& asked, const EnhancedWords& told, Frame& frame) {
   if (asked.a != told.a)
     frame.find("MPA2-9.2-04", fmt::format("A is {} in the Reply and {} in the Request", int{told.a}, int{asked.a}),
-               "the initiator ends the connection: Terminate 2/0/07");
+               may_end("the initiator ends the connection: Terminate 2/0/07"));
   if (told.a && !told.b && !told.c && !told.d)
     frame.find("MPA2-9.2-08", "the Reply names no RTR indication",
-               "the initiator ends the connection: Terminate 2/0/07");
+               may_end("the initiator ends the connection: Terminate 2/0/07"));
   // RFC 6581 section 9.1: what the initiator leaves to its program, the responder leaves, too.
   if (asked.ord == EnhancedWords::kManual && told.ird != EnhancedWords::kManual)
     frame.find("MPA2-9.1-17", fmt::format("IRD {} answers an ORD that is set by hand", told.ird), kTakes);
@@ -54,18 +55,20 @@ void judge_words(const EnhancedWords& asked, const EnhancedWords& told, Frame& f
   const bool is_manual = asked.ird == EnhancedWords::kManual || told.ord == EnhancedWords::kManual;
   if (!is_manual && told.ord > asked.ird)
     frame.find("MPA2-9.1-09", fmt::format("ORD {} in the Reply is above IRD {} in the Request", told.ord, asked.ird),
-               "the initiator ends the connection if it cannot serve so many RDMA Reads: Terminate 2/0/06");
+               may_end("the initiator ends the connection if it cannot serve so many RDMA Reads: Terminate 2/0/06"));
 }
 
 void judge_reply(const StartupFrame& request, const StartupFrame& reply, Frame& frame) {
   if (reply.rev > request.rev)
     frame.find("MPA-7.1.1-16", fmt::format("revision {} answers revision {}", reply.rev, request.rev),
-               "the initiator closes TCP");
+               closes_tcp("the initiator closes TCP"));
   const auto asked = mpa::parse_enhanced_words(request), told = mpa::parse_enhanced_words(reply);
   if (asked && !told)
-    frame.find("MPA2-10-01", "a Reply without IRD and ORD answers a Request with them", "the initiator closes TCP");
+    frame.find("MPA2-10-01", "a Reply without IRD and ORD answers a Request with them",
+               closes_tcp("the initiator closes TCP"));
   if (told && !asked)
-    frame.find("MPA2-10-02", "a Reply with IRD and ORD answers a Request without them", "the initiator closes TCP");
+    frame.find("MPA2-10-02", "a Reply with IRD and ORD answers a Request without them",
+               closes_tcp("the initiator closes TCP"));
   if (asked && told && !reply.r) judge_words(*asked, *told, frame);
 }
 
@@ -77,7 +80,7 @@ void judge_startup_frame(const StartupFrame& startup, const StartupFrame* peer, 
   if (peer->kind == startup.kind) {
     const bool is_request = startup.kind == mpa::FrameKind::kRequest;
     return frame.find("MPA-7.1.2-18", fmt::format("both sides send MPA {}", is_request ? "Requests" : "Replies"),
-                      kCloses);
+                      closes_tcp(kCloses));
   }
   if (startup.kind == mpa::FrameKind::kReply) judge_reply(*peer, startup, frame);
 }

@@ -22,7 +22,7 @@ void StreamRules::on_fpdu(Side from, Frame& frame) {
   const Half& peer = half(other(from));
   if (is_judging() && is_first && own.is_responder && peer.num_gaps == 0 && !peer.has_sent && !peer.has_begun) {
     frame.findings.push_back({"MPA-7.1.2-14", "the responder sends an FPDU before the initiator's first one",
-                              "the initiator may not be ready for it, and end the connection"});
+                              may_end("the initiator may not be ready for it, and end the connection")});
   }
   if (!own.terminated) return;
   frame.findings.push_back(

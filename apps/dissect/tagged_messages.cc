@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/segment_rules.h"
 
 namespace weft::apps::dissect {
@@ -21,7 +22,7 @@ void TaggedMessages::judge(const ddp::TaggedHeader& header, std::size_t len, boo
     frame.findings.push_back(
         {"DDP-4.2-08",
          fmt::format("STag {:#010x} inside a message that began with {:#010x}", header.stag.value, stretch_.stag),
-         "the receiver places the message in several buffers, or ends the connection"});
+         may_end("the receiver places the message in several buffers, or ends the connection")});
     extent_.is_mixed = true;
   }
   const bool is_alone = header.last && extent_.num_segments == 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/dissect/effect.h"
 #include "apps/dissect/layer_writer.h"
 #include "rdmap/diagnosis.h"
 #include "rdmap/header.h"
@@ -91,7 +92,7 @@ void judge(const rdmap::Terminate& what, const rdmap::Diagnosis& diagnosis, Fram
   const std::string where = diagnosis.where.empty() ? "" : "; " + diagnosis.where;
   frame.findings.push_back({diagnosis.requirements.substr(0, diagnosis.requirements.find(' ')),
                             fmt::format("this Terminate blames the other side: {}{}", rdmap::describe(what), where),
-                            fmt::format("the connection ends. Likely cause: {}", diagnosis.cause),
+                            may_end(fmt::format("the connection ends. Likely cause: {}", diagnosis.cause)),
                             message_place(0, rdmap::kTerminateControlLen), true});
 }
 
@@ -170,8 +171,8 @@ void tell_terminate(ConstBytes body, bool is_whole, Frame& frame, LayerWriter& l
   if (!message) {
     layer.line(FMT_COMPILE("Terminate of {} bytes: too short"), body.size());
     if (is_whole) {
-      frame.findings.push_back(
-          {"RDMAP-4.8-01", "a Terminate has 4 bytes at least", "the receiver ends the connection without a reason"});
+      frame.findings.push_back({"RDMAP-4.8-01", "a Terminate has 4 bytes at least",
+                                may_end("the receiver ends the connection without a reason")});
     }
     return;
   }

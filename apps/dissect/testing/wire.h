@@ -71,7 +71,7 @@ struct Told final : Listener {
     for (const Finding& finding : frame.findings) {
       findings.emplace_back(finding.requirement);
       whats.push_back(finding.what);
-      effects.push_back(finding.effect);
+      effects.push_back(finding.effect.text);
     }
     facts.push_back(frame.facts);
   }
