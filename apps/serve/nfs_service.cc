@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/serve/call_cost.h"
+#include "apps/serve/call_work.h"
 
 namespace weft::serve {
 namespace {
@@ -15,13 +15,14 @@ using rpcrdma::ServedReply;
 // NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both must be destroyed on the loop.
 class NfsTask : public DiskTask {
  public:
-  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, const BulkArgs& args, Buffer buffer)
+  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, const BulkArgs& args, Buffer buffer,
+          std::chrono::microseconds expected_cost)
       : backend_(backend),
         server_(server),
         call_(std::move(call)),
         args_(args),
         buffer_(std::move(buffer)),
-        cost_(serve::expected_cost(call_, args_)) {}
+        cost_(expected_cost) {}
 
   void run() override {
     const DiskClient client{call_.connection.value, call_.peer_group};
@@ -49,27 +50,6 @@ class NfsTask : public DiskTask {
   std::chrono::microseconds cost_;
   ServedReply reply_;
 };
-
-DiskLane lane_of(const ServedCall& call, const BulkArgs& args) {
-  switch (static_cast<Proc>(call.procedure)) {
-    case Proc::kSetattr:
-    case Proc::kCreate:
-    case Proc::kMkdir:
-    case Proc::kSymlink:
-    case Proc::kMknod:
-    case Proc::kRemove:
-    case Proc::kRmdir:
-    case Proc::kRename:
-    case Proc::kLink:
-    case Proc::kCommit: return DiskLane::kSync;
-    case Proc::kWrite: {
-      const auto* write = std::get_if<nfs3::WriteArgs>(&args);
-      const bool is_stable = write != nullptr && write->stable != nfs3::StableHow::kUnstable;
-      return is_stable ? DiskLane::kSync : DiskLane::kNormal;
-    }
-    default: return DiskLane::kNormal;
-  }
-}
 
 constexpr std::size_t kReadResults = 104;  // octets of READ3res with attributes, without its data
 
@@ -109,10 +89,10 @@ void NfsService::on_call(ServedCall call) {
     return server_->reply(call.id, std::move(*reply));
   const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
-  const DiskLane lane = lane_of(call, args);
+  const CallWork work = work_of(call, args);
   std::unique_ptr<DiskTask> task =
-      std::make_unique<NfsTask>(backend_, *server_, std::move(call), args, std::move(buffer));
-  if (!pool_.submit(task, lane, client)) server_->reply(id, busy_reply(procedure));
+      std::make_unique<NfsTask>(backend_, *server_, std::move(call), args, std::move(buffer), work.expected_cost);
+  if (!pool_.submit(task, work.lane, client)) server_->reply(id, busy_reply(procedure));
 }
 
 }  // namespace weft::serve
