@@ -10,6 +10,8 @@ namespace {
 // A client that was silent for so long gives way before one that was not, also while a service has its Calls. So
 // neighbours that keep Calls under way take no place from a client that makes one Call after the other.
 constexpr std::chrono::seconds kSilence{1};
+// A client has this long for its first Call before it gives way to neighbours that have made theirs.
+constexpr std::chrono::milliseconds kFirstCall{250};
 
 }  // namespace
 
@@ -18,7 +20,8 @@ Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now) 
   const Responder& responder = connection.responder();
   const TimePoint since = connection.used_at();
   const bool is_new = !responder.has_called();
-  if (now - since < kSilence) return {.tenure = Tenure::kBusy, .weight = is_new ? 1u : 0u, .since = since};
+  const bool is_late = is_new && now - since >= kFirstCall;
+  if (now - since < kSilence) return {.tenure = Tenure::kBusy, .weight = is_late ? 1u : 0u, .since = since};
   if (is_new) return {.tenure = Tenure::kUnused, .since = since};
   if (responder.num_under_way() == 0) return {.tenure = Tenure::kResting, .since = since};
   return {.tenure = Tenure::kBusy, .weight = 2, .since = since};

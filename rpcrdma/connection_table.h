@@ -46,8 +46,8 @@ class ConnectionTable {
   // The connection that gives way to a newcomer of that group for which take() has no place. A connection that never
   // carried a Call in its first second goes before all others. Else the group with most connections gives one up: one
   // that has rested for a second; then one that was silent for a second with Calls under way, which its client sends
-  // again; then one that has no Call yet; then any. Of several the one that was silent longest goes. Null: the
-  // newcomer's group has most.
+  // again; then one that had a quarter of a second for its first Call; then any. Of several the one that was silent
+  // longest goes. Null: the newcomer's group has most.
   ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
 
  private:

@@ -150,6 +150,25 @@ TEST_F(ServerPlacesTest, ANewcomerHasTimeForItsFirstCall) {
   EXPECT_EQ(num_of("192.0.2.1"), 7u);
 }
 
+// Neighbours that make one Call, rest, and come again as soon as they are turned away.
+TEST_F(ServerPlacesTest, ANewcomerStaysBesideNeighboursThatRestForLessThanASecond) {
+  open({.max_connections = 8});
+  connect_resting("192.0.2.1", 7);
+  now_ms += 400;
+  connect("192.0.2.1");
+  FakeQp& newcomer = device.qp();
+  now_ms += 100;
+  connect_resting("192.0.2.1", 7);
+  now_ms += 100;
+  const auto connections = server->statistics().connections;
+  const auto has_no_call = [](const ConnectionStatistics& one) { return one.calls.calls_served == 0; };
+  ASSERT_EQ(std::ranges::count_if(connections, has_no_call), 1) << "it is there";
+  service.answer = {};
+  ASSERT_TRUE(newcomer.inject(load_vector("V01").octets));
+  run();
+  EXPECT_EQ(num_busy(), 1u);
+}
+
 TEST_F(ServerPlacesTest, AnAddressTakesNothingFromOneThatHoldsLess) {
   open({.max_connections = 8});
   connect_resting("192.0.2.2");
