@@ -1,5 +1,6 @@
 #include "rpcrdma/connection_table.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,22 +11,28 @@ namespace {
 // A client that was silent for so long gives way before one that was not, also while a service has its Calls. So
 // neighbours that keep Calls under way take no place from a client that makes one Call after the other.
 constexpr std::chrono::seconds kSilence{1};
-// A client has this long for its first Call before it gives way to neighbours that have made theirs.
-constexpr std::chrono::milliseconds kFirstCall{250};
+// Connections without a Call yet may be one of so many. Beyond that part they give way to each other, so that peers
+// that only connect take no place from clients. Within it, neighbours that make one Call and connect again take no
+// place from a client that is still connecting.
+constexpr std::size_t kPartOfNew = 4;
 
-}  // namespace
+bool is_new(const ServerConnection& connection) {
+  return !connection.responder().has_called();
+}
 
-Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now) {
+// How easily the place of a connection can be taken from it.
+Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now, bool has_many_new) {
   using Tenure = Ledger::Tenure;
-  const Responder& responder = connection.responder();
   const TimePoint since = connection.used_at();
-  const bool is_new = !responder.has_called();
-  const bool is_late = is_new && now - since >= kFirstCall;
-  if (now - since < kSilence) return {.tenure = Tenure::kBusy, .weight = is_late ? 1u : 0u, .since = since};
-  if (is_new) return {.tenure = Tenure::kUnused, .since = since};
-  if (responder.num_under_way() == 0) return {.tenure = Tenure::kResting, .since = since};
+  if (now - since < kSilence) {
+    return {.tenure = Tenure::kBusy, .weight = has_many_new && is_new(connection) ? 1u : 0u, .since = since};
+  }
+  if (is_new(connection)) return {.tenure = Tenure::kUnused, .since = since};
+  if (connection.responder().num_under_way() == 0) return {.tenure = Tenure::kResting, .since = since};
   return {.tenure = Tenure::kBusy, .weight = 2, .since = since};
 }
+
+}  // namespace
 
 std::optional<ConnectionTable::Place> ConnectionTable::take(const std::string& group) {
   do {
@@ -60,8 +67,12 @@ ServerConnection* ConnectionTable::find_by_qp(std::uint32_t qp_num) const {
 }
 
 ServerConnection* ConnectionTable::gives_way(const std::string& newcomer, TimePoint now) const {
-  const auto serial = places_.gives_way(
-      newcomer, 1, [&](std::uint64_t tag) { return standing_of(*find(static_cast<std::uint32_t>(tag)), now); });
+  const auto num_new =
+      std::ranges::count_if(by_serial_, [](const auto& entry) { return is_new(*entry.second.connection); });
+  const bool has_many_new = static_cast<std::size_t>(num_new) > size() / kPartOfNew;
+  const auto serial = places_.gives_way(newcomer, 1, [&](std::uint64_t tag) {
+    return standing_of(*find(static_cast<std::uint32_t>(tag)), now, has_many_new);
+  });
   return serial ? find(static_cast<std::uint32_t>(*serial)) : nullptr;
 }
 

@@ -46,8 +46,8 @@ class ConnectionTable {
   // The connection that gives way to a newcomer of that group for which take() has no place. A connection that never
   // carried a Call in its first second goes before all others. Else the group with most connections gives one up: one
   // that has rested for a second; then one that was silent for a second with Calls under way, which its client sends
-  // again; then one that had a quarter of a second for its first Call; then any. Of several the one that was silent
-  // longest goes. Null: the newcomer's group has most.
+  // again; then one without a Call yet, if these are more than a quarter of all; then any. Of several the one that was
+  // silent longest goes. Null: the newcomer's group has most.
   ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
 
  private:
@@ -61,8 +61,5 @@ class ConnectionTable {
   std::unordered_map<std::uint32_t, ServerConnection*> by_qp_;
   std::uint32_t last_serial_ = 0;
 };
-
-// How easily the place of a connection can be taken from it.
-Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now);
 
 }  // namespace weft::rpcrdma
