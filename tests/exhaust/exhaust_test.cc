@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <ostream>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ constexpr auto kMost = 1s;
 struct From {
   const char* name;
   std::size_t num_addresses;  // 0: the honest client's own
+
+  friend void PrintTo(const From& from, std::ostream* out) { *out << from.name; }
 };
 // Of the places of this server 12 addresses get as many each as 250 do of 1,024.
 constexpr From kFrom[] = {{"ItsOwn", 0}, {"TwoOthers", 2}, {"ManyOthers", 12}};
