@@ -56,6 +56,13 @@ struct NeedlessTest : LogTest {
     expect_null_works(*good);
     open_peer();
   }
+  // In bursts: with workers a turn of the server may get a part of one.
+  void send_until_the_peer_goes(const Octets& octets) {
+    run_until([&] {
+      for (int i = 0; i < kMany && !peer->disconnected; ++i) peer->send(octets);
+      return peer->disconnected;
+    });
+  }
   void expect_only_the_peer_goes() {
     run_until([this] { return peer->disconnected && server->num_connections() == 1; });
     EXPECT_EQ(lines.num_with("the peer sends only messages that are to be discarded"), 1u);
@@ -75,7 +82,7 @@ TEST_F(NeedlessTest, MessagesWithoutAHeader) {
     run_until([&] { return peer->received.size() == i; });
   }
   EXPECT_FALSE(peer->disconnected) << "one in a turn harms nobody";
-  for (int i = 0; i < kMany; ++i) peer->send(nothing);
+  send_until_the_peer_goes(nothing);
   expect_only_the_peer_goes();
 }
 
@@ -89,8 +96,7 @@ TEST_F(NeedlessTest, RetransmissionsOfOneCall) {
   out.raw(write_args(0));
   v1::Header header;
   header.xid = 7;
-  for (int i = 0; i < kMany; ++i) peer->send(message(header, payload));
-  run_until([this] { return peer->disconnected; });
+  send_until_the_peer_goes(message(header, payload));
   EXPECT_EQ(file.held.size(), 1u);
   file.hold = false;
   file.answer_held();
