@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Connections a second, where the attack does not say how many. No more than a peer makes that means it: the server is
-// to be exhausted, not this process.
+// Connections a second, where the attack does not say how many. With more, this process would be exhausted before the
+// server.
 constexpr std::size_t kPerSecond = 2500;
 
 [[noreturn]] void run(const exhaust::Attack& what, exhaust::Crowd& crowd) {

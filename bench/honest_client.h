@@ -32,7 +32,7 @@ class HonestClient {
   Millis newcomer();  // another client that connects and asks for GETATTR
 
   const nfs3::NfsFh3& root() const { return root_; }
-  // Empty if the directory has no such name.
+  // Returns nothing if the directory has no such name.
   std::optional<nfs3::NfsFh3> lookup(const nfs3::NfsFh3& dir, const std::string& name);
   // The first `most` files of a directory.
   std::vector<nfs3::NfsFh3> files_of(const nfs3::NfsFh3& dir, std::size_t most);

@@ -11,9 +11,9 @@ namespace {
 // A client that was silent for so long gives way before one that was not, also while a service has its Calls. So
 // neighbours that keep Calls under way take no place from a client that makes one Call after the other.
 constexpr std::chrono::seconds kSilence{1};
-// Connections without a Call yet may be one of so many. Beyond that part they give way to each other, so that peers
-// that only connect take no place from clients. Within it, neighbours that make one Call and connect again take no
-// place from a client that is still connecting.
+// Of so many connections one may be without a Call. Where more are, they give way to each other: peers that only
+// connect take no place from clients. Where fewer are, a client that is still connecting keeps its place beside
+// neighbours that make one Call and connect again.
 constexpr std::size_t kPartOfNew = 4;
 
 bool is_new(const ServerConnection& connection) {

@@ -16,7 +16,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .place = "`ServerConfig::max_buffered_per_connection`, `max_buffered_per_client`, `max_buffered`, "
               "`min_buffered_per_connection`; `Budget`, `Ledger`",
      .tests = "`BudgetTest.*`, `LimitsTest.CallsThatMayHoldMegabytesHoldUpNoSmallOnes`"},
-    {.name = "more of this memory for Calls that came in parts (version 2)",
+    {.name = "memory of chunks and results that is kept for Calls in parts (version 2)",
      .client = "one Call's need",
      .address = "as all",
      .all = "13 MiB more, if the server speaks a version with such Calls: what one Call needs at most",

@@ -13,7 +13,7 @@ using ::testing::SizeIs;
 
 constexpr std::size_t kMiB = 1 << 20;
 
-// The defaults hold until the server has told its properties.
+// The defaults hold until the properties of the server have come.
 TEST_F(Wg07RequesterTest, SegmentsAreAsLongAndAsManyAsThePeerTakes) {
   RecordProperty("proves", "W2-5.2-3");
   open({.chunks = {.max_segments = 64}});

@@ -196,7 +196,7 @@ std::vector<Attack> attacks(const Handles& of) {
        .first = null,
        .message = null},
       {.name = "version 2, half Calls",
-       .kinds = {"more of this memory for Calls that came in parts (version 2)"},
+       .kinds = {"memory of chunks and results that is kept for Calls in parts (version 2)"},
        .connections = 700,
        .pace = kCredits,
        .depth = 40,

@@ -26,7 +26,8 @@ class Crowd {
   // one; or not at all, if the attack does not replace its connections. Returns whether it was made.
   bool connect_one();
 
-  // turn does what is ready, and waits for it if nothing is, at most so long. Returns how much that was.
+  // turn handles the events of the connections. Without any it waits for one, at most wait_ms milliseconds. Returns the
+  // number of events.
   std::size_t turn(int wait_ms);
 
  private:

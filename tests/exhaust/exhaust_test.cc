@@ -2,8 +2,8 @@
 // others and from many. The honest client and a newcomer are served all the same, and wait for no timer of the server's
 // for longer than a second.
 //
-// The clock of the server is the test's. It moves while there is nothing to do: what the time goes to is waiting, not
-// work. bench/exhaust.cc has the same attacks at full size, in real time.
+// The test has its own clock, and the server runs by it. This clock moves only while there is nothing to do, so it
+// counts waiting and no work. bench/exhaust.cc has the same attacks at full size, in real time.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -56,7 +56,7 @@ struct NeedlessTest : LogTest {
     expect_null_works(*good);
     open_peer();
   }
-  // In bursts: with workers a turn of the server may get a part of one.
+  // A device with workers may give the server one burst in several turns. So there is more than one.
   void send_until_the_peer_goes(const Octets& octets) {
     run_until([&] {
       for (int i = 0; i < kMany && !peer->disconnected; ++i) peer->send(octets);

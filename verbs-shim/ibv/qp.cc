@@ -190,7 +190,7 @@ int IbvQp::hand_over(ibv_send_wr& raw, std::uint64_t wr_id, Reported reported) {
   const std::lock_guard order(sends_->order());
   if (flushed_) return EINVAL;  // nothing would report its completion
   const bool remembered = sends_->add(wr_id, reported);
-  if (!remembered && reported == Reported::kToUs) return ENOMEM;  // its completion could not be told from others
+  if (!remembered && reported == Reported::kToUs) return ENOMEM;  // its completion would pass for another one
   const int err = ::ibv_post_send(qp_, &raw, &bad);
   // siw's library has queued the request before the kernel refuses it (-1), as the kernel does while the connection
   // ends. Its completion comes, or flush_forgotten flushes it.

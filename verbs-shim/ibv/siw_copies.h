@@ -11,7 +11,7 @@
 // be long after the completion of a later request. But this completion gives the memory back to the user, and the
 // user's next octets are then sent under the CRC of the former ones, or without a CRC.
 //
-// So this backend posts such requests as signaled ones. The user does not get their successful completions.
+// So this backend posts such requests as signaled ones. It drops their successful completions.
 namespace weft::verbs::ibv {
 
 // Whether siw sends the memory of this request, unsignaled, without a copy.

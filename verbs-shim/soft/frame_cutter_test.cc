@@ -76,8 +76,8 @@ TEST(FrameCutter, KeepsTheFrontOfAFrame) {
   }
 }
 
-// Of a message in several FPDUs, the first one tells what it is about, and the others have their headers. The cut is
-// reported once for each message.
+// Of a message in several FPDUs, the first one keeps the start of the message. The others keep their headers. The cut
+// is reported once for each message.
 TEST(FrameCutter, KeepsTheHeadersOfTheFurtherFpdusOfAMessage) {
   for (const bool markers : {false, true}) {
     mpa::testing::NaiveFramer framer(true, markers);
