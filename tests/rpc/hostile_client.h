@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,7 +18,7 @@ namespace weft::rpcrdma::testing {
 struct RawPeer {
   static constexpr std::size_t kLen = 8192;
   static constexpr std::size_t kReceives = 40;
-  static constexpr std::size_t kSends = 16;
+  static constexpr std::size_t kSends = 64;
 
   RawPeer(verbs::Device& d, const sockaddr_storage& dst) : device(verbs::testing::bare(d)) {
     pd = std::move(*device.alloc_pd());
@@ -25,6 +26,7 @@ struct RawPeer {
     events = std::move(*device.create_event_channel());
     id = std::move(*events->create_id());
     memory.resize(kLen * (kReceives + kSends));
+    for (std::size_t slot = kReceives; slot < kReceives + kSends; ++slot) free_slots.push_back(slot);
     mr = std::move(*pd->reg_mr(memory.data(), memory.size(), verbs::Access::kLocalWrite));
     EXPECT_TRUE(id->resolve_addr(dst, std::chrono::seconds(5)).ok());
   }
@@ -39,6 +41,7 @@ struct RawPeer {
     while (auto event = events->get_event()) on_event(*event);
     verbs::Wc wc;
     while (cq->poll(std::span(&wc, 1)) == 1) {
+      if (wc.wr_id >= kReceives) free_slots.push_back(wc.wr_id);
       if (wc.status != verbs::WcStatus::kSuccess || wc.opcode != verbs::WcOpcode::kRecv) continue;
       const auto at = memory.begin() + static_cast<std::ptrdiff_t>(wc.wr_id * kLen);
       received.emplace_back(at, at + wc.byte_len);
@@ -72,15 +75,21 @@ struct RawPeer {
     (void)qp->post_recv({slot, std::span(&sge, 1)});
   }
 
+  // A Send's slot is its own until the Send completes: the device reads it until then.
+  bool may_send() const { return !free_slots.empty(); }
   void send(const Octets& octets) {
     if (qp == nullptr) return;  // the test has failed before
-    // Buffers in turn: a Send's octets are its own until it was carried out.
-    std::uint8_t* at = memory.data() + (kReceives + num_sent++ % kSends) * kLen;
+    ASSERT_TRUE(may_send()) << "more than " << kSends << " Sends are on the way";
+    const std::uint64_t slot = free_slots.front();
+    std::uint8_t* at = memory.data() + slot * kLen;
     std::memcpy(at, octets.data(), octets.size());
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(octets.size()), mr->lkey()};
     verbs::SendWr wr;
+    wr.wr_id = slot;
     wr.sg_list = std::span(&sge, 1);
-    (void)qp->post_send(wr);
+    wr.send_flags = verbs::SendFlags::kSignaled;
+    ++num_sent;
+    if (qp->post_send(wr).ok()) free_slots.pop_front();
   }
 
   // Binds a window over `region`, whose handle it returns, to be written by the server.
@@ -106,6 +115,7 @@ struct RawPeer {
   std::unique_ptr<verbs::Qp> qp;
   std::vector<Octets> received;
   std::vector<std::uint32_t> invalidated;  // by these
+  std::deque<std::uint64_t> free_slots;
   std::size_t num_sent = 0;
   bool established = false;
   bool disconnected = false;

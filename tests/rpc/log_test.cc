@@ -59,7 +59,7 @@ struct NeedlessTest : LogTest {
   // A device with workers may give the server one burst in several turns. So there is more than one.
   void send_until_the_peer_goes(const Octets& octets) {
     run_until([&] {
-      for (int i = 0; i < kMany && !peer->disconnected; ++i) peer->send(octets);
+      for (int i = 0; i < kMany && peer->may_send() && !peer->disconnected; ++i) peer->send(octets);
       return peer->disconnected;
     });
   }
