@@ -21,6 +21,10 @@ if(WEFT_SANITIZE)
   target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)
   target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
+  if(WEFT_SANITIZE MATCHES address)
+    # Half of the time that a program takes to start under ASan is the relocation of its tables.
+    target_link_options(weft_options INTERFACE -no-pie)
+  endif()
 endif()
 
 # weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
@@ -53,39 +57,43 @@ function(weft_test_code name)
   endif()
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one gtest program; each
-# of its tests is a CTest test of its own and leaves its result where scripts/conformance finds it (CTest test
-# requirement_coverage). BOTH_PLACEMENTS: and once more with direct placement, as NAME.direct (rdmap/testing/pair.h).
-# WORKERS: and once more over devices with two workers, as NAME.workers (SoftConfig::num_workers).
+# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one
+# gtest program; each of its test suites is a CTest test of its own (Suites.cmake) and leaves its results where
+# scripts/conformance finds them (CTest test requirement_coverage). BOTH_PLACEMENTS: and once more with direct placement,
+# as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with two workers, as NAME.workers
+# (SoftConfig::num_workers).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "TIMEOUT;ENVIRONMENT" "LINK" ${ARGN})
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
-  endif()
+  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "ENVIRONMENT" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   weft_test_code(${name})
+  set(properties TIMEOUT 300)
   # An empty value would get lost on the way to CTest, which would take the next word for the value.
   if(arg_ENVIRONMENT)
-    set(environment ENVIRONMENT ${arg_ENVIRONMENT})
+    list(APPEND properties ENVIRONMENT ${arg_ENVIRONMENT})
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ${environment})
+  set(variants "weft_suites(${name})\n")
   if(arg_BOTH_PLACEMENTS)
-    gtest_discover_tests(${name} TEST_PREFIX "${name}.direct." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_direct_TESTS
-                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results ENVIRONMENT WEFT_PLACEMENT=direct)
+    string(APPEND variants "weft_suites(${name}.direct ENVIRONMENT_MODIFICATION WEFT_PLACEMENT=set:direct)\n")
   endif()
   if(arg_WORKERS)
-    gtest_discover_tests(${name} TEST_PREFIX "${name}.workers." DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_workers_TESTS
-                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} XML_OUTPUT_DIR ${PROJECT_BINARY_DIR}/test-results
-                         PROPERTIES TIMEOUT ${arg_TIMEOUT} FIXTURES_SETUP test_results
-                                    ${environment} ENVIRONMENT_MODIFICATION WEFT_WORKERS=set:2)
+    string(APPEND variants "weft_suites(${name}.workers ENVIRONMENT_MODIFICATION WEFT_WORKERS=set:2)\n")
   endif()
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${name}.list)
+  add_custom_command(TARGET ${name} POST_BUILD COMMAND ${name} --gtest_list_tests > ${list}
+                     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.ctest.cmake CONTENT
+"set(program $<TARGET_FILE:${name}>)
+set(list ${list})
+set(directory ${PROJECT_SOURCE_DIR})
+set(results ${PROJECT_BINARY_DIR}/test-results)
+set(properties \"${properties}\")
+include(${PROJECT_SOURCE_DIR}/cmake/Suites.cmake)
+${variants}")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.ctest.cmake)
 endfunction()
 
 # weft_fuzz(NAME SOURCE LINK targets... CORPUS dir): a libFuzzer program where WEFT_FUZZ is on; otherwise the same source
