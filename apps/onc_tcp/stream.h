@@ -72,14 +72,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // check ends a Stream whose peer is late. Call it several times in each StreamConfig::stall_timeout.
   void check(TimePoint now);
-  // At the last check: whether data was owed for a second or longer, and less than kBrisk bytes moved.
+  // At the last check: whether data was owed for kSlowAfter or longer, and less than kBrisk bytes moved.
   bool is_slow() const { return is_slow_; }
   // Whether a record waits for memory. The Stream asks for memory regularly; look_for_room makes it ask at once.
   bool waits_for_room() const { return no_room_; }
   void look_for_room();
 
-  static constexpr std::chrono::milliseconds kSlowAfter{1000};
-  static constexpr std::size_t kBrisk = 256 << 10;
+  static constexpr std::chrono::milliseconds kSlowAfter{500};
+  static constexpr std::size_t kBrisk = 128 << 10;
 
   // pause stops on_record, and resume continues it. A paused Stream does not read, which holds the peer back.
   void pause();

@@ -16,7 +16,7 @@ using Octets = std::vector<std::uint8_t>;
 // Attack is what each of its connections does.
 struct Attack {
   enum class Port : std::uint8_t { kRdma, kMount };          // of the server
-  enum class Over : std::uint8_t { kTcp, kRecords, kRdma };  // kTcp: nothing is ever said
+  enum class Over : std::uint8_t { kTcp, kRecords, kRdma };  // kTcp: nothing is ever said but `raw`
   enum class Pace : std::uint8_t {
     kOnce,    // `depth` messages, and then nothing
     kAgain,   // one more for each Reply
@@ -34,8 +34,10 @@ struct Attack {
   std::size_t per_second = 0;  // connections that are made, each instead of the oldest; 0: instead of those that ended
   // The first message of a connection, which asks for NULL, and every other.
   std::function<Octets(std::uint32_t xid)> first = {}, message = {};
-  // Octets that a connection over RDMA sends as they are, after the MPA Reply. It stays until it is reset.
+  // Octets that a connection sends as they are: over RDMA after the MPA Reply, over TCP at once. It stays until it is
+  // reset.
   Octets raw = {};
+  bool is_deaf = false;  // reads nothing more once it has said its messages
 };
 
 // What the attackers have done so far, in memory that they may share with the program that measures.

@@ -7,8 +7,8 @@
 #include "apps/nfs3/mount.h"
 #include "nfsulb/nfs3.h"
 #include "rpcrdma/rpc_message.h"
-#include "rpcrdma/v1/header.h"
 #include "rpcrdma/v2_wg07/header.h"
+#include "tests/exhaust/v1_message.h"
 
 namespace weft::exhaust {
 namespace {
@@ -38,20 +38,8 @@ Octets nfs_call(std::uint32_t xid, Proc proc, const Args& args, Form... form) {
   return call(nfs3::kProgram, nfs3::kVersion, proc, xid, args, form...);
 }
 
-Octets message(std::uint32_t xid, const Octets& rpc, rpcrdma::ChunkListsView lists = {}) {
-  rpcrdma::v1::Header header;
-  header.xid = xid;
-  header.credit = 128;
-  header.lists = std::move(lists);
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  emit_header(out, header);
-  out.raw(rpc);
-  return octets;
-}
-
 Octets null(std::uint32_t xid) {
-  return message(xid, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
+  return v1_message(xid, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
 }
 
 template <typename Body>
@@ -73,7 +61,7 @@ Octets list(std::uint32_t xid, const nfs3::NfsFh3& dir) {
   constexpr std::uint32_t kLen = 1 << 20;
   rpcrdma::ChunkListsView lists;
   lists.reply_chunk = {{.handle = 0x7777, .length = kLen + 4096, .offset = 0}};
-  return message(
+  return v1_message(
       xid, nfs_call(xid, Proc::kReaddirplus, nfs3::ReaddirplusArgs{.dir = dir, .dircount = kLen, .maxcount = kLen}),
       std::move(lists));
 }
@@ -85,7 +73,7 @@ Octets starved_write(std::uint32_t xid, const nfs3::NfsFh3& file) {
   const Octets rpc = nfs_call(xid, Proc::kWrite, args, nfs3::ItemForm::kReduced);
   rpcrdma::ChunkListsView lists;
   lists.read_list = {{static_cast<std::uint32_t>(rpc.size()), {.handle = 0x7777, .length = kLen, .offset = 0}}};
-  return message(xid, rpc, std::move(lists));
+  return v1_message(xid, rpc, std::move(lists));
 }
 
 Octets part(std::uint32_t xid) {
@@ -115,15 +103,15 @@ std::vector<Attack> attacks(const Handles& of) {
   const auto starve = [of](std::uint32_t xid) { return starved_write(xid, of.data); };
   const auto list_many = [of](std::uint32_t xid) { return list(xid, of.many); };
   const auto touch_gone = [of](std::uint32_t xid) {
-    return message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
+    return v1_message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
   };
   const auto open = [of](std::uint32_t xid) {
-    return message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{of.open[xid % of.open.size()], 0, 16}));
+    return v1_message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{of.open[xid % of.open.size()], 0, 16}));
   };
   const auto create = [of](std::uint32_t xid) {
     nfs3::CreateArgs args;
     args.where = {of.root, "hostile-" + std::to_string(xid % 64)};
-    return message(xid, nfs_call(xid, Proc::kCreate, args));
+    return v1_message(xid, nfs_call(xid, Proc::kCreate, args));
   };
   const auto first_wg07 = [](std::uint32_t xid) {
     return wg07(xid, rpcrdma::v2_wg07::CallInline{}, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));

@@ -93,6 +93,7 @@ class Crowd::Connection {
 
  private:
   void begin() {
+    if (attack_.over == Attack::Over::kTcp) out_ = attack_.raw;
     if (attack_.over == Attack::Over::kTcp) be_ready();
     if (attack_.over == Attack::Over::kRdma) out_ = mpa_request();
     if (attack_.over != Attack::Over::kRecords) return;
@@ -105,6 +106,7 @@ class Crowd::Connection {
   }
 
   bool receive() {
+    if (attack_.is_deaf && is_ready_) return true;
     std::array<std::uint8_t, 65536> chunk;
     ssize_t num = 0;
     while ((num = recv(fd_, chunk.data(), chunk.size(), 0)) > 0) {

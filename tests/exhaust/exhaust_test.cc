@@ -1,19 +1,15 @@
 // Each kind of resource that peers hold of `weft serve` is exhausted, from an honest client's own address, from two
 // others and from many. The honest client and a newcomer are served all the same, and wait for no timer of the server's
 // for longer than a second.
-//
-// The test has its own clock, and the server runs by it. This clock moves only while there is nothing to do, so it
-// counts waiting and no work. bench/exhaust.cc has the same attacks at full size, in real time.
+// bench/exhaust.cc has the same attacks at full size, in real time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <ostream>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,7 +19,8 @@
 #include "apps/serve/ledger_kinds.h"
 #include "rpcrdma/ledger_kinds.h"
 #include "tests/exhaust/attacks.h"
-#include "tests/exhaust/crowd.h"
+#include "tests/exhaust/from.h"
+#include "tests/exhaust/siege.h"
 #include "tests/serve/serve_world.h"
 #include "verbs-shim/soft/ledger_kinds.h"
 
@@ -37,22 +34,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kPlaces = 48;  // of the server under test
 constexpr int kManyFiles = 300, kGoneFiles = 16, kOpenFiles = 64;
 constexpr auto kMost = 1s;
-
-struct From {
-  const char* name;
-  std::size_t num_addresses;  // 0: the honest client's own
-
-  friend void PrintTo(const From& from, std::ostream* out) { *out << from.name; }
-};
-// Of the places of this server 12 addresses get as many each as 250 do of 1,024.
-constexpr From kFrom[] = {{"ItsOwn", 0}, {"TwoOthers", 2}, {"ManyOthers", 12}};
-
-std::vector<std::string> addresses_of(const From& from) {
-  if (from.num_addresses == 0) return {"127.0.0.1"};
-  std::vector<std::string> addresses;
-  for (std::size_t i = 1; i <= from.num_addresses; ++i) addresses.push_back("127.0.2." + std::to_string(i));
-  return addresses;
-}
 
 sockaddr_in in_of(const sockaddr_storage& addr) {
   sockaddr_in in;
@@ -84,7 +65,7 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
     touch(dir + "/gone", "gone-", kGoneFiles);
     std::ofstream(dir + "/data") << std::string(1 << 20, 'w');
   }
-  ~Exhaust() override { crowd_.reset(); }
+  ~Exhaust() override { siege_.end(); }
 
   static void touch(const fs::path& dir, const char* prefix, int num) {
     fs::create_directories(dir);
@@ -92,13 +73,8 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
   }
 
   void turn() override {
-    std::size_t moved = turn_at(now_);
-    if (!crowd_) return;
-    if (num_made_ < attack_.connections) num_made_ += crowd_->connect_one();
-    moved += crowd_->turn(0);
-    if (moved != 0 || app->num_tasks() != 0 || crowd_->turn(1) != 0) return;
-    now_ += kStep;
-    crowd_->connect_one();  // as many a second for each place as 2,100 are for 1,024 places
+    const std::size_t moved = turn_at(siege_.now());
+    siege_.turn(moved, app->num_tasks() != 0);
   }
 
   void begin() {
@@ -126,23 +102,21 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
   }
 
   // Begins the attack, and lets it come to where it does not grow any more.
-  void attack(const Attack& full_size, const From& from) {
-    attack_ = full_size;
-    attack_.connections = attack_.connections > rpcrdma::ServerConfig{}.max_connections ? kPlaces + 20 : kPlaces - 8;
-    attack_.depth = std::min(attack_.depth, 8u);
-    const bool is_mount = attack_.port == Attack::Port::kMount;
-    crowd_ = std::make_unique<Crowd>(attack_, in_of(is_mount ? app->mount_addr() : app->rdma_addr()),
-                                     addresses_of(from), done_);
+  void attack(Attack attack, const From& from) {
+    attack.connections = attack.connections > rpcrdma::ServerConfig{}.max_connections ? kPlaces + 20 : kPlaces - 8;
+    attack.depth = std::min(attack.depth, 8u);
+    const bool is_mount = attack.port == Attack::Port::kMount;
+    siege_.begin(attack, in_of(is_mount ? app->mount_addr() : app->rdma_addr()), addresses_of(from));
     for (std::size_t i = 0; i < kTurnsBefore; ++i) turn();
-    ASSERT_GT(done_.ready, 0u) << "the attack has not begun";
+    ASSERT_GT(siege_.done().ready, 0u) << "the attack has not begun";
   }
 
   template <typename F>
   void within_a_second(const char* what, F request) {
-    const TimePoint start = now_;
+    const TimePoint start = siege_.now();
     run_until([&] { return honest_->client->state() == rpcrdma::Client::State::kReady; });
     request();
-    EXPECT_LE(now_ - start, kMost) << what;
+    EXPECT_LE(siege_.now() - start, kMost) << what;
   }
   void getattr(Peer& peer) {
     const auto res = call<nfs3::GetattrRes>(peer, Proc::kGetattr, nfs3::FhArgs{handles_.root});
@@ -181,15 +155,9 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
   }
 
   static constexpr std::size_t kTurnsBefore = 150;
-  static constexpr auto kStep = 10ms;
 
-  // Later than the machine's own clock, so that the device takes no time from that one.
-  TimePoint now_ = std::chrono::steady_clock::now() + 1h;
   std::atomic<std::int64_t> pool_ms_ = 0;
-  Attack attack_;
-  Done done_ = {};
-  std::unique_ptr<Crowd> crowd_;
-  std::size_t num_made_ = 0;
+  Siege siege_;
   std::unique_ptr<Peer> honest_;
   Handles handles_;
 };
@@ -202,14 +170,7 @@ TEST_P(Exhaust, ASecondClientIsServed) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<Exhaust::ParamType>& info) {
-  std::string name;
-  bool starts_word = true;
-  for (const char c : std::string_view(attacks(Handles::none())[std::get<0>(info.param)].name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      name.push_back(starts_word ? static_cast<char>(std::toupper(c)) : c);
-    starts_word = std::isalnum(static_cast<unsigned char>(c)) == 0;
-  }
-  return name + "From" + std::get<1>(info.param).name;
+  return test_name(attacks(Handles::none())[std::get<0>(info.param)].name, std::get<1>(info.param));
 }
 
 // Attacks that exhaust no kind differ from others in their size alone.
