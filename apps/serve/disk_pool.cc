@@ -24,7 +24,7 @@ DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConf
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
       event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      lanes_{Lane(std::max(config.num_workers, 1u), SIZE_MAX, config),
+      lanes_{Lane(std::max(config.num_workers, 1u), std::max(config.num_workers, 1u) - config.num_workers / 4, config),
              Lane(config.num_sync_workers, config.num_sync_workers - config.num_sync_workers / 8, config)} {
   const unsigned num = lanes_[0].max_running + lanes_[1].max_running;
   for (unsigned i = 0; i < num; ++i) workers_.emplace_back([this] { work(); });
@@ -65,17 +65,18 @@ bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane which, const Dis
 }
 
 void DiskPool::forget(std::uint32_t connection) {
-  std::vector<std::unique_ptr<DiskTask>> unwanted;
+  std::vector<std::unique_ptr<DiskTask>> cancelled;
   {
     std::lock_guard lock(mutex_);
     for (Lane& lane : lanes_) {
-      const auto is_wanted = [](const Waiting& waiting) { return waiting.task->is_wanted_without_client(); };
-      for (Waiting& waiting : lane.line.remove(connection, is_wanted)) unwanted.push_back(std::move(waiting.task));
+      const auto stays = [](const Waiting&) { return false; };
+      for (Waiting& waiting : lane.line.remove(connection, stays)) cancelled.push_back(std::move(waiting.task));
       lane.clients.erase(connection);
     }
-    num_queued_.fetch_sub(unwanted.size(), std::memory_order_relaxed);
+    num_queued_.fetch_sub(cancelled.size(), std::memory_order_relaxed);
   }
-  num_pending_ -= unwanted.size();
+  num_pending_ -= cancelled.size();
+  for (const std::unique_ptr<DiskTask>& task : cancelled) task->cancel();
 }
 
 std::optional<DiskPool::Taken> DiskPool::take_locked() {

@@ -43,9 +43,10 @@ struct DiskPoolConfig {
 
 // DiskPool runs tasks on threads of its own, and gives them back to one loop. The tasks of each lane have the order of
 // a FairLine: by what the workers spent on each group of addresses, and in it on each client. A task costs the
-// microseconds that it has a worker, and one more for every kOctetsPerMicrosecond octets. One group has at most seven
-// eighths of the sync lane's workers, because a device may take seconds for one fsync(2). Only the loop calls submit,
-// forget, drain, prepare_wait and end_wait.
+// microseconds that it has a worker, and one more for every kOctetsPerMicrosecond octets. One group has at most three
+// quarters of the normal lane's workers, because one task may read a long directory from a slow device, and seven
+// eighths of the sync lane's, because a device may take seconds for one fsync(2). Only the loop calls submit, forget,
+// drain, prepare_wait and end_wait.
 class DiskPool {
  public:
   explicit DiskPool(const DiskPoolConfig& config);
@@ -58,7 +59,8 @@ class DiskPool {
 
   // submit takes the task. If too many tasks wait, it returns false and the task stays with the caller.
   bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client);
-  // The connection is gone. Its waiting tasks that are not wanted without it are destroyed, without finish().
+  // The connection is gone, and all that it holds of the lanes with it: its waiting tasks are cancelled. A client that
+  // connects anew may otherwise hold ever more.
   void forget(std::uint32_t connection);
 
   // drain finishes the tasks that the workers have run, and returns their number.

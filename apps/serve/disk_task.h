@@ -14,8 +14,8 @@ class DiskTask {
   virtual ~DiskTask() = default;
   virtual void run() = 0;
   virtual void finish() = 0;
-  // Whether the task is to run although its client is gone. Called on the loop.
-  virtual bool is_wanted_without_client() const { return true; }
+  // Its client went before a worker took the task. Called on the loop, instead of run() and finish().
+  virtual void cancel() {}
   // The time that run() will probably take; 0 if the client's tasks before it are the only hint. Called on the loop.
   virtual std::chrono::microseconds expected_cost() const { return {}; }
   // The octets that run() has moved. Called on the worker after run().

@@ -30,7 +30,8 @@ class NfsTask : public DiskTask {
     reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
   }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
-  bool is_wanted_without_client() const override { return server_.keeps_reply_of(call_.id); }
+  // If the Call comes again, it is a new one.
+  void cancel() override { server_.abandon(call_.id); }
   std::chrono::microseconds expected_cost() const override { return cost_; }
   std::size_t num_octets() const override {
     std::size_t num = call_.args.size() + reply_.results.size();

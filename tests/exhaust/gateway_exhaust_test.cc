@@ -104,10 +104,7 @@ std::vector<Attack> attacks_over_rdma() {
   };
   const auto remove = [](std::uint32_t xid) { return v1_message(xid, remove_call(xid)); };
   return {
-      {.name = "connections, resting",
-       .kinds = {"connections over RDMA"},
-       .connections = kPlaces + 20,
-       .first = null},
+      {.name = "connections, resting", .kinds = {"connections over RDMA"}, .connections = kPlaces + 20, .first = null},
       {.name = "connections, Calls under way",
        .kinds = {"connections over RDMA"},
        .connections = kPlaces + 20,
@@ -247,7 +244,8 @@ class ToTcpExhaust : public Besieged<ToTcpTest> {
     };
   }
   sockaddr_in gateway_addr() const {
-    sockaddr_in addr = reinterpret_cast<const sockaddr_in&>(static_cast<const sockaddr_storage&>(gateway->local_addr()));
+    sockaddr_in addr =
+        reinterpret_cast<const sockaddr_in&>(static_cast<const sockaddr_storage&>(gateway->local_addr()));
     addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return addr;
   }

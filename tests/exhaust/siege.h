@@ -12,8 +12,8 @@
 
 namespace weft::exhaust {
 
-// Siege has the clock of a test: the server and the honest client run by it, while a Crowd attacks. The clock moves only
-// while there is nothing to do, so it counts waiting and no work. One thread.
+// Siege has the clock of a test: the server and the honest client run by it, while a Crowd attacks. The clock moves
+// only while there is nothing to do, so it counts waiting and no work. One thread.
 class Siege {
  public:
   static constexpr auto kStep = std::chrono::milliseconds(10);

@@ -253,22 +253,23 @@ TEST_F(DiskPoolTest, AmongNewcomersTheOneThatAsksForLittleIsNext) {
 }
 
 // One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
-TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysAnotherByThoseThatRun) {
-  constexpr int kWorkers = 4;
+// A quarter of the workers is for other addresses.
+TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysItsAddressByThoseThatRunAndNoOther) {
+  constexpr int kWorkers = 4, kOfAnAddress = 3;
   DiskPool pool({.num_workers = kWorkers});
-  std::latch started(kWorkers);
+  std::latch started(kOfAnAddress);
   std::array<std::latch, 30> holds = [] {
     return []<std::size_t... I>(std::index_sequence<I...>) {
       return std::array<std::latch, 30>{((void)I, std::latch(1))...};
     }
     (std::make_index_sequence<30>());
   }();
-  int finished = 0, committed = 0, listed = 0;
+  int finished = 0, committed = 0, listed = 0, neighbours = 0;
   for (std::size_t i = 0; i < holds.size(); ++i) {
     ASSERT_TRUE(submit(
         pool,
         [&, i] {
-          if (i < kWorkers) started.count_down();
+          if (i < kOfAnAddress) started.count_down();
           holds[i].wait();
         },
         [&] { ++finished; }, DiskLane::kNormal, {1, "192.0.2.1"}));
@@ -278,9 +279,13 @@ TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysAnotherByThoseThatRun) {
       pool, [] {}, [&] { ++committed; }, DiskLane::kSync, {2, "192.0.2.2"}));
   ASSERT_TRUE(submit(
       pool, [] {}, [&] { ++listed; }, DiskLane::kNormal, {3, "192.0.2.3"}));
+  drain_until(pool, [&] { return committed == 1 && listed == 1; });
+  EXPECT_EQ(finished, 0);
+  ASSERT_TRUE(submit(
+      pool, [] {}, [&] { ++neighbours; }, DiskLane::kNormal, {4, "192.0.2.1"}));
   // One of the thirty ends, and no other.
   holds[0].count_down();
-  drain_until(pool, [&] { return committed == 1 && listed == 1; });
+  drain_until(pool, [&] { return neighbours == 1; });
   EXPECT_EQ(finished, 1);
   for (std::size_t i = 1; i < holds.size(); ++i) holds[i].count_down();
   drain_until(pool, [&] { return finished == 30; });
@@ -295,19 +300,22 @@ TEST_F(DiskPoolTest, WhatALostConnectionWaitedForIsNotRun) {
         pool, [&] { started.count_down(), hold.wait(); }, [&] { ++finished; }));
   }
   started.wait();
-  class Unwanted : public DiskTask {
+  static int cancelled;
+  cancelled = 0;
+  class Lost : public DiskTask {
     void run() override { ADD_FAILURE() << "it ran"; }
     void finish() override { ADD_FAILURE() << "it was finished"; }
-    bool is_wanted_without_client() const override { return false; }
+    void cancel() override { ++cancelled; }
   };
   for (int i = 0; i < 5; ++i) {
-    std::unique_ptr<DiskTask> task = std::make_unique<Unwanted>();
+    std::unique_ptr<DiskTask> task = std::make_unique<Lost>();
     ASSERT_TRUE(pool.submit(task, DiskLane::kNormal, {1, "192.0.2.1"}));
   }
   ASSERT_TRUE(submit(
-      pool, [] {}, [&] { ++others; }));
+      pool, [] {}, [&] { ++others; }, DiskLane::kNormal, {2, "192.0.2.1"}));
   EXPECT_EQ(pool.num_pending(), 8u);
   pool.forget(1);
+  EXPECT_EQ(cancelled, 5);
   EXPECT_EQ(pool.num_pending(), 3u);
   hold.count_down();
   drain_until(pool, [&] { return finished == 2 && others == 1; });

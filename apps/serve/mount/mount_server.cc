@@ -115,9 +115,10 @@ Connection::~Connection() {
 void close(State& state, Connection& connection) {
   if (connection.is_closed) return;
   connection.is_closed = true;
+  // First, so that nothing of it waits once the peer sees the end.
+  state.pool.forget(connection.number);
   error_code ignored;
   connection.socket.close(ignored);
-  state.pool.forget(connection.number);
   connection.answered.cancel();
 }
 
@@ -147,7 +148,6 @@ class MountTask : public DiskTask {
     connection_->cost = {};
     connection_->answered.cancel();
   }
-  bool is_wanted_without_client() const override { return false; }
   std::chrono::microseconds expected_cost() const override { return connection_->cost; }
 
  private:
@@ -184,7 +184,8 @@ asio::awaitable<void> talk(State& state, std::shared_ptr<Connection> connection)
   for (;;) {
     std::size_t n = co_await connection->socket.async_read_some(asio::buffer(buffer),
                                                                 asio::redirect_error(asio::use_awaitable, error));
-    if (error) co_return;
+    // Another connection may have taken its place since the octets came.
+    if (error || connection->is_closed) co_return;
     ConstBytes input(buffer.data(), n);
     while (!input.empty()) {
       auto outcome = reader.next(input);
