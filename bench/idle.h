@@ -56,9 +56,10 @@ inline sockaddr_storage any_loopback_port(std::uint32_t address = 0) {
   in.sin_addr.s_addr = htonl(INADDR_LOOPBACK + address);
   return any;
 }
-// The address for one of many connections to one port: the system has some 28,000 ports for each.
+// The address for one of many connections to one port. The system has some 28,000 ports for each address. Once half of
+// them are taken, it looks through all the taken ones for every further connection.
 inline sockaddr_storage any_port_for(std::size_t connection) {
-  return any_loopback_port(static_cast<std::uint32_t>(connection / 20000));
+  return any_loopback_port(static_cast<std::uint32_t>(connection / 10000));
 }
 
 }  // namespace weft::bench
