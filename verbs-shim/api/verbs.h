@@ -98,7 +98,7 @@ struct SrqAttr {
   // Not in ibverbs; for devices with Caps::srq_reserve. While fewer receives than this are left, no queue pair begins
   // to take in arrived messages: it waits for the next process(). So each peer in turn finds this many receives. Only a
   // peer that takes more in one turn finds the Srq empty. If the program never posts this many, no more messages
-  // arrive. 0: no reserve.
+  // arrive. The newest receive is taken first: its memory is likely to be in the cache. 0: no reserve.
   std::uint32_t reserve = 0;
 };
 

@@ -18,9 +18,10 @@ class FixedRing {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   bool full() const { return size_ == capacity_; }
-  // Precondition of the next four: the element exists, or (extend) the ring is not full.
+  // Precondition of the next five: the element exists, or (extend) the ring is not full.
   T& operator[](std::size_t i) { return slots_[wrap(head_ + i)]; }
   T& front() { return slots_[head_]; }
+  T& back() { return slots_[wrap(head_ + size_ - 1)]; }
   T& extend() {
     assert(!full());
     if (size_ == slots_.size()) grow();

@@ -26,6 +26,7 @@ TEST(FixedRing, KeepsTheOrderWhileItGrows) {
     while (!ring.full()) push();
     ASSERT_EQ(ring.size(), 100u);
     for (std::size_t i = 0; i < model.size(); ++i) ASSERT_EQ(ring[i], model[i]) << ahead;
+    ASSERT_EQ(ring.back(), model.back()) << ahead;
     for (; !ring.empty(); ring.pop_front(), model.pop_front()) ASSERT_EQ(ring.front(), model.front()) << ahead;
   }
 }

@@ -15,6 +15,7 @@ SoftSrq::SoftSrq(Core& core, std::uint32_t pd, const SrqAttr& attr)
       max_wr_(attr.max_wr),
       max_sge_(attr.max_sge),
       reserve_(core.threaded() ? 0 : attr.reserve),
+      newest_first_(attr.reserve != 0),
       mutex_(core.threaded()),
       limit_(attr.srq_limit),
       ring_(attr.max_wr) {}
@@ -37,8 +38,12 @@ Status SoftSrq::post_recv(const RecvWr& wr) {
 std::optional<rdmap::PostedRecv> SoftSrq::take() {
   const std::scoped_lock lock(mutex_);
   if (ring_.empty()) return std::nullopt;
-  std::optional<rdmap::PostedRecv> taken(std::move(ring_.front()));
-  ring_.pop_front();
+  std::optional<rdmap::PostedRecv> taken(std::move(newest_first_ ? ring_.back() : ring_.front()));
+  if (newest_first_) {
+    ring_.truncate(ring_.size() - 1);
+  } else {
+    ring_.pop_front();
+  }
   check_limit();
   return taken;
 }

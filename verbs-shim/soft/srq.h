@@ -12,7 +12,8 @@
 namespace weft::verbs::soft {
 
 // SoftSrq is a ring of receives from which the queue pairs of one protection domain take, in the threads of their
-// loops. Its lock is taken inside the lock of a queue pair.
+// loops. One with a reserve gives the newest first: where many receives are posted for peers that rest, a peer that
+// works fills the same few over and over. Its lock is taken inside the lock of a queue pair.
 class SoftSrq final : public Srq, public rdmap::RecvSource {
  public:
   // The device has counted it (Core::claim_srq).
@@ -42,8 +43,9 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   const std::uint32_t max_wr_;
   const std::uint32_t max_sge_;
   const std::uint32_t reserve_;  // 0 with workers
-  mutable Mutex mutex_;          // guards all below
-  std::uint32_t limit_;          // 0: not armed
+  const bool newest_first_;
+  mutable Mutex mutex_;  // guards all below
+  std::uint32_t limit_;  // 0: not armed
   FixedRing<rdmap::PostedRecv> ring_;
 };
 

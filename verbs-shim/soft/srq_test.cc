@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "verbs-shim/api/testing/srq.h"
@@ -83,6 +84,23 @@ TEST_P(SoftSrqTest, OneTurnMayUseUpTheReserveAndTheNextWaits) {
     EXPECT_EQ(server_.wcs[i].status, WcStatus::kSuccess);
     EXPECT_EQ(server_.wcs[i].qp_num == server_.wcs[0].qp_num, i < 4);
   }
+}
+
+// A peer that works beside many that rest: however many receives are posted, it fills the same one again and again.
+TEST_P(SoftSrqTest, WithAReserveTheNewestReceiveIsFilledFirst) {
+  server_.srq.reset();
+  server_.srq = std::move(server_.pd->create_srq({.max_wr = kMaxWr, .max_sge = kMaxSge, .reserve = 4}).value());
+  establish();
+  post(kMaxWr);
+  std::set<std::uint64_t> filled;
+  for (std::size_t i = 0; i < std::size_t{2} * kMaxWr; ++i) {
+    ASSERT_TRUE(send(*client_.qp, 10).ok());
+    ASSERT_TRUE(drive([&] { return server_.wcs.size() == i + 1; }));
+    EXPECT_EQ(server_.wcs.back().status, WcStatus::kSuccess);
+    filled.insert(server_.wcs.back().wr_id);
+    ASSERT_TRUE(post_one(server_.wcs.back().wr_id).ok());
+  }
+  EXPECT_EQ(filled, std::set<std::uint64_t>{kMaxWr - 1});
 }
 
 // The purpose of the reserve: the peer that takes too much is the peer that finds nothing.
