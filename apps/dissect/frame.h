@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/dissect/append.h"
 #include "apps/dissect/effect.h"
 #include "apps/dissect/tcp_half.h"
 #include "base/bytes.h"
@@ -48,7 +49,7 @@ std::string_view layer_str(LayerKind kind);
 // wants every field.
 struct Layer {
   LayerKind kind = LayerKind::kMpa;
-  std::string line = {};
+  Line line = {};
   std::vector<Field> fields = {};  // only if Options::fields
 };
 
@@ -131,7 +132,7 @@ struct ServedCall {
 struct RpcFact {
   bool is_reply = false;
   std::uint32_t xid = 0;
-  std::string procedure = {};             // empty: unknown
+  std::string_view procedure = {};        // empty: unknown. Valid during the call that hands over the frame
   std::optional<Timestamp> latency = {};  // of a Reply whose Call is in the capture
   bool failed = false;                    // a Reply that is not SUCCESS, or whose status is not 0
   bool truncated = false;                 // a Reply without failure whose results end too early

@@ -162,7 +162,7 @@ void HtmlBlock::add_lines(const Frame& frame) {
   for (const Layer& layer : frame.layers) {
     if (!letters.empty()) lines += '\n';
     letters += letter_of(layer.kind);
-    std::string line = front_of(layer.line);
+    std::string line = front_of(layer.line.str());
     std::ranges::replace(line, '\n', ' ');
     lines += line;
   }

@@ -177,7 +177,7 @@ void JsonLines::put_layers(const Frame& frame) {
   std::size_t num_fields = 0;
   put(",\"layers\":[");
   for (const Layer& layer : frame.layers) {
-    std::string begin = dump({{"layer", layer_str(layer.kind)}, {"text", layer.line}});
+    std::string begin = dump({{"layer", layer_str(layer.kind)}, {"text", layer.line.str()}});
     begin.back() = ',';
     put(&layer == frame.layers.begin() ? "" : ",");
     put(begin);

@@ -58,7 +58,7 @@ void Ladder::on_connection(const Connection& connection) {
 void Ladder::on_frame(const Frame& frame) {
   std::vector<std::string_view> lines;
   for (const Layer& layer : frame.layers) {
-    if (!layer.line.empty()) lines.push_back(layer.line);
+    if (!layer.line.empty()) lines.push_back(layer.line.str());
   }
   if (lines.empty()) return;
   const auto before = last_.try_emplace(frame.connection, frame.arrival.time).first;

@@ -153,7 +153,8 @@ TEST(SummaryTest, ProceduresAreBounded) {
   frame.connection = 1;
   frame.layers.add(LayerKind::kRpc);
   for (std::uint32_t i = 0; i < 5000; ++i) {
-    frame.facts.rpc = {.xid = i, .procedure = "program " + std::to_string(i)};
+    const std::string procedure = "program " + std::to_string(i);
+    frame.facts.rpc = {.xid = i, .procedure = procedure};
     summary.on_frame(frame);
   }
   summary.on_connection_end(1, {});
@@ -203,18 +204,19 @@ TEST(DurationTest, RoundsToTwoDecimals) {
 }
 
 TEST(AppendTest, WritesWhatFmtWrites) {
-  std::string text;
+  Line text;
   append(text, FMT_COMPILE("{}|{:#x}|{:08x}|{:#010x}|{}|{}"), std::uint8_t{7}, 0xabcu, 0xabcu, 0xabcu, -3,
          std::string_view());
-  EXPECT_EQ(text, fmt::format("{}|{:#x}|{:08x}|{:#010x}|{}|{}", std::uint8_t{7}, 0xabcu, 0xabcu, 0xabcu, -3, ""));
+  EXPECT_EQ(text.str(), fmt::format("{}|{:#x}|{:08x}|{:#010x}|{}|{}", std::uint8_t{7}, 0xabcu, 0xabcu, 0xabcu, -3, ""));
   append(text, FMT_COMPILE("plain"));
-  EXPECT_TRUE(text.ends_with("|plain"));
+  EXPECT_TRUE(text.str().ends_with("|plain"));
 }
 
 TEST(AppendTest, HasRoomForTheLongestValues) {
-  std::string text = "before";
+  Line text;
+  text = "before";
   append(text, FMT_COMPILE(" {} {:#018x} {} {}"), INT64_MIN, UINT64_MAX, std::string(300, 'x'), Hex32(0xabc).str());
-  EXPECT_EQ(text, "before -9223372036854775808 0xffffffffffffffff " + std::string(300, 'x') + " 0x00000abc");
+  EXPECT_EQ(text.str(), "before -9223372036854775808 0xffffffffffffffff " + std::string(300, 'x') + " 0x00000abc");
 }
 
 // The line of a frame that arrived so long after the first one.

@@ -140,16 +140,17 @@ void judge_pad(const Fpdu& fpdu, Frame& frame) {
 
 // Bits that are sent as zero.
 void judge_marker_bits(const Fpdu& fpdu, Frame& frame) {
-  const std::string effect = "the receiver does not look at them";
+  constexpr std::string_view kEffect = "the receiver does not look at them";
+  if (!fpdu.has_reserved_half && !fpdu.has_low_bits) return;
   const auto place = [&fpdu](auto is_wrong) {
     return place_of_marker(fpdu, [&](std::size_t, auto marker) { return is_wrong(marker); });
   };
   if (fpdu.has_reserved_half) {
-    frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", effect,
+    frame.findings.push_back({"MPA-4.2-02", "the Reserved half of a Marker is not zero", kEffect,
                               place([](auto marker) { return marker[0] != 0 || marker[1] != 0; })});
   }
   if (fpdu.has_low_bits) {
-    frame.findings.push_back({"MPA-4.2-05", "the two lowest bits of FPDUPTR are not zero", effect,
+    frame.findings.push_back({"MPA-4.2-05", "the two lowest bits of FPDUPTR are not zero", kEffect,
                               place([](auto marker) { return (mpa::parse_fpduptr(marker) & 3) != 0; })});
   }
 }

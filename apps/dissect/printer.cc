@@ -15,14 +15,15 @@ constexpr std::size_t kOfLine = 32;         // octets of a field in a line
 constexpr std::size_t kMaxFieldHex = 1024;  // octets of a field that are printed
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
-int depth_of(LayerKind kind) {
+constexpr std::size_t kMaxDepth = 3, kIndent = 2;
+std::size_t depth_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::kTcp:
     case LayerKind::kMpa: return 0;
     case LayerKind::kDdp:
     case LayerKind::kRdmap: return 1;
     case LayerKind::kRpcRdma: return 2;
-    case LayerKind::kRpc: return 3;
+    case LayerKind::kRpc: return kMaxDepth;
   }
   return 0;
 }
@@ -84,8 +85,8 @@ std::string_view layer_str(LayerKind kind) {
 }
 
 void Printer::on_connection(const Connection& connection) {
-  fmt::format_to(std::back_inserter(text_), "connection {}: {} to {}{}\n", connection.id, connection.client,
-                 connection.server, connection.saw_start ? "" : " (the capture begins in its middle)");
+  append(text_, FMT_COMPILE("connection {}: {} to {}{}\n"), connection.id, connection.client, connection.server,
+         connection.saw_start ? "" : " (the capture begins in its middle)");
 }
 
 void Printer::on_frame(const Frame& frame) {
@@ -94,21 +95,21 @@ void Printer::on_frame(const Frame& frame) {
     if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
   }
   for (const Finding& finding : frame.findings) {
-    fmt::format_to(std::back_inserter(text_), "{}  VIOLATION {}: {}{}\n", config_.color ? kRed : "",
-                   finding.requirement, finding.what, config_.color ? kPlain : "");
+    append(text_, FMT_COMPILE("{}  VIOLATION {}: {}{}\n"), config_.color ? kRed : "", finding.requirement, finding.what,
+           config_.color ? kPlain : "");
   }
   end_message();
 }
 
 void Printer::on_comment(const Comment& comment) {
   make_prefix(comment.connection, comment.from, comment.arrival);
-  fmt::format_to(std::back_inserter(text_), "{}  # {}\n", prefix_, comment.text);
+  append(text_, FMT_COMPILE("{}  # {}\n"), std::string_view(prefix_).substr(0, prefix_len_), comment.text);
   end_message();
 }
 
 void Printer::end_message() {
   constexpr std::size_t kEnough = 1 << 16;
-  if (config_.live || text_.size() >= kEnough) flush();
+  if (config_.live || text_.str().size() >= kEnough) flush();
 }
 
 // Seconds with six decimals, the number of the connection, and the side: "   0.000123   1> ". Every message has it, so
@@ -134,40 +135,45 @@ void Printer::make_prefix(std::uint32_t connection, Side from, const Arrival& ar
   text.put('.');
   text.number(us / kPerSecond, kSecondsWidth, ' ', is_before);
   prefix_ = text.str();
+  prefix_len_ = prefix_.size();
+  prefix_.append(kMaxDepth * kIndent, ' ');
 }
 
 void Printer::flush() {
-  std::fwrite(text_.data(), 1, text_.size(), out_);
+  std::fwrite(text_.str().data(), 1, text_.str().size(), out_);
   text_.clear();
 }
 
-void Printer::print_layer(const Frame& frame, const Layer& layer, int depth) {
-  text_ += prefix_;
-  text_.append(2 * static_cast<std::size_t>(depth), ' ');
-  if (config_.color) text_ += color_of(layer.kind);
-  text_ += layer.line.empty() ? layer_str(layer.kind) : std::string_view(layer.line);
-  if (config_.color) text_ += kPlain;
-  text_ += '\n';
+void Printer::print_layer(const Frame& frame, const Layer& layer, std::size_t depth) {
+  const std::string_view indented(prefix_.data(), prefix_len_ + depth * kIndent);
+  const std::string_view line = layer.line.empty() ? layer_str(layer.kind) : layer.line.str();
+  if (config_.color) {
+    append(text_, FMT_COMPILE("{}{}{}{}\n"), indented, color_of(layer.kind), line, kPlain);
+  } else {
+    append(text_, FMT_COMPILE("{}{}\n"), indented, line);
+  }
   if (config_.fields) print_fields(frame, layer, depth);
 }
 
-void Printer::print_fields(const Frame& frame, const Layer& layer, int depth) {
-  const auto out = std::back_inserter(text_);
+void Printer::print_fields(const Frame& frame, const Layer& layer, std::size_t depth) {
+  std::string text;
+  const auto out = std::back_inserter(text);
   for (const Field& field : layer.fields) {
-    fmt::format_to(out, "{:{}}{}: {}", "", 20 + 2 * depth, field.name, field.value);
+    fmt::format_to(out, "{:{}}{}: {}", "", 20 + kIndent * depth, field.name, field.value);
     const ConstBytes octets = octets_at(frame, {field.source, field.at, field.len});
     if (!octets.empty()) fmt::format_to(out, "  [{}:{}]", field.at, field.len);
     const ConstBytes shown = octets.first(std::min(octets.size(), kMaxFieldHex));
     for (std::size_t i = 0; i < shown.size(); ++i) {
-      if (i != 0 && i % kOfLine == 0) fmt::format_to(out, "\n{:{}}", "", 21 + 2 * depth);
+      if (i != 0 && i % kOfLine == 0) fmt::format_to(out, "\n{:{}}", "", 21 + kIndent * depth);
       fmt::format_to(out, FMT_COMPILE(" {:02x}"), shown[i]);
     }
     if (shown.size() < octets.size()) {
-      fmt::format_to(out, "\n{:{}} ... {} of {} bytes are shown; --json has all", "", 21 + 2 * depth, shown.size(),
-                     octets.size());
+      fmt::format_to(out, "\n{:{}} ... {} of {} bytes are shown; --json has all", "", 21 + kIndent * depth,
+                     shown.size(), octets.size());
     }
-    text_ += '\n';
+    text += '\n';
   }
+  text_ += text;
 }
 
 }  // namespace weft::apps::dissect

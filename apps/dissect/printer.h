@@ -29,8 +29,8 @@ class Printer final : public Listener {
  private:
   void make_prefix(std::uint32_t connection, Side from, const Arrival& arrival);
   void end_message();
-  void print_layer(const Frame& frame, const Layer& layer, int depth);
-  void print_fields(const Frame& frame, const Layer& layer, int depth);
+  void print_layer(const Frame& frame, const Layer& layer, std::size_t depth);
+  void print_fields(const Frame& frame, const Layer& layer, std::size_t depth);
 
   std::FILE* out_;
   Config config_;
@@ -45,9 +45,10 @@ class Printer final : public Listener {
   };
 
   std::optional<Timestamp> first_;
-  std::string prefix_;  // of prefix_words_
+  std::string prefix_;          // of prefix_words_, and kMaxIndent blanks
+  std::size_t prefix_len_ = 0;  // without the blanks
   Prefix prefix_words_;
-  std::string text_;  // not written yet
+  Line text_;  // not written yet
 };
 
 }  // namespace weft::apps::dissect

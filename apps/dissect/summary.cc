@@ -42,7 +42,7 @@ void Summary::on_frame(const Frame& frame) {
   const bool is_event = facts.is_startup || facts.is_terminate || frame.layers.front().kind == LayerKind::kTcp;
   if (is_event) {
     for (const Layer& layer : frame.layers) {
-      if (!layer.line.empty()) add_line(ends, fmt::format("{} {}", arrow(frame.from), layer.line));
+      if (!layer.line.empty()) add_line(ends, fmt::format("{} {}", arrow(frame.from), layer.line.str()));
     }
   }
   if (facts.rdma) {
@@ -114,7 +114,7 @@ void Summary::print_credits(Side side, const Credits& credits) const {
 
 void Summary::count_rpc(Ends& ends, const Frame& frame) {
   const RpcFact& rpc = *frame.facts.rpc;
-  std::string name = rpc.procedure.empty() ? "unknown" : rpc.procedure;
+  std::string name(rpc.procedure.empty() ? "unknown" : rpc.procedure);
   const bool has_room = ends.procedures.size() < kMaxProcedures && num_procedures_ < limits_.procedures;
   if (!has_room && !ends.procedures.contains(name)) name = "other procedures";
   const auto [found, is_new] = ends.procedures.try_emplace(name);
@@ -136,7 +136,7 @@ void Summary::count_rpc(Ends& ends, const Frame& frame) {
   procedure.longest = std::max(procedure.longest, *rpc.latency);
   const auto at = std::ranges::find_if(ends.slow, [&](const Slow& slow) { return slow.latency < *rpc.latency; });
   if (at == ends.slow.end() && ends.slow.size() >= kMaxSlow) return;
-  ends.slow.insert(at, {*rpc.latency, frame.arrival.time - ends.first, rpc.xid, rpc.procedure});
+  ends.slow.insert(at, {*rpc.latency, frame.arrival.time - ends.first, rpc.xid, std::string(rpc.procedure)});
   if (ends.slow.size() > kMaxSlow) ends.slow.pop_back();
 }
 

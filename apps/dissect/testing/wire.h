@@ -66,7 +66,8 @@ struct Told final : Listener {
   }
   void on_frame(const Frame& frame) override {
     for (const Layer& layer : frame.layers) {
-      if (!layer.line.empty()) lines.push_back((frame.from == Side::kClient ? "> " : "< ") + layer.line);
+      if (!layer.line.empty())
+        lines.push_back((frame.from == Side::kClient ? "> " : "< ") + std::string(layer.line.str()));
     }
     for (const Finding& finding : frame.findings) {
       findings.emplace_back(finding.requirement);
