@@ -27,7 +27,10 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
   Call& call = new_call(xid);
-  call = {.is_repeated = is_repeated, .num_lost = num_lost_, .num_gaps = num_gaps_, .time = time};
+  call.is_repeated = is_repeated;
+  call.num_lost = num_lost_;
+  call.num_gaps = num_gaps_;
+  call.time = time;
   num_repeated_ += is_repeated ? 1 : 0;
   count();
   if (num > kMaxSegments || !count_.has_room(num)) return call;

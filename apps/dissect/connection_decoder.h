@@ -28,7 +28,9 @@ struct Numbers {
 
 // Held: the memory that all connections hold together.
 struct Held {
-  Frame frame;  // the one under way: its vectors keep their memory
+  // Of the frame under way: they keep their memory for the next.
+  Frame frame;
+  TransportHeader header;
   HeldOctets segments;
   HeldMessages messages;
   HeldEntries entries;

@@ -36,20 +36,21 @@ bool holds_call(ConstBytes message) {
 
 // Messages of other protocols may look like a header. A whole RPC message behind it has the header's XID.
 bool is_certain(Protocol protocol, ConstBytes message) {
-  const auto header = parse_transport_header(protocol, message);
-  if (!header || header->version != (protocol == Protocol::k1 ? 1 : 2)) return false;
-  if (!header->has_payload) return header->len == message.size();
-  XdrReader in(message.subspan(header->len));
+  TransportHeader header;
+  if (!parse_transport_header(protocol, message, header)) return false;
+  if (header.version != (protocol == Protocol::k1 ? 1 : 2)) return false;
+  if (!header.has_payload) return header.len == message.size();
+  XdrReader in(message.subspan(header.len));
   std::uint32_t xid = 0;
-  return in.u32(xid) && xid == header->xid;
+  return in.u32(xid) && xid == header.xid;
 }
 
 // Whether the message has a whole RPC Call with another XID behind its header.
 bool holds_other_call(Protocol protocol, ConstBytes message) {
-  const auto header = parse_transport_header(protocol, message);
-  if (!header || !header->has_payload) return false;
+  TransportHeader header;
+  if (!parse_transport_header(protocol, message, header) || !header.has_payload) return false;
   rpcrdma::CallHeaderView call;
-  return is_call(message.subspan(header->len), call);
+  return is_call(message.subspan(header.len), call);
 }
 
 std::optional<Protocol> first_protocol(ConstBytes message) {

@@ -54,33 +54,33 @@ std::uint32_t type_word(ConstBytes message) {
 
 // A client that asks for the version of its server sends its first messages in several versions. The server's first
 // message that is no error settles the version.
-std::optional<TransportHeader> RpcDecoder::header_of(ConstBytes message, Side from) {
-  auto header = protocol_ ? parse_transport_header(*protocol_, message) : std::nullopt;
-  if (header) {
-    if (from == Side::kServer && !header->type.ends_with("_ERROR")) is_settled_ = true;
-    return header;
+bool RpcDecoder::read_header(ConstBytes message, Side from) {
+  if (protocol_ && parse_transport_header(*protocol_, message, header_)) {
+    if (from == Side::kServer && !header_.type.ends_with("_ERROR")) is_settled_ = true;
+    return true;
   }
-  if (is_settled_) return std::nullopt;
+  if (is_settled_) return false;
   auto guessed = guess_protocol(message);
   if (!guessed && !protocol_) guessed = guess_faulty(message);
-  if (!guessed) return std::nullopt;
+  if (!guessed) return false;
   if (protocol_ != guessed) flow_.on_protocol(*guessed);
   protocol_ = guessed;
-  return parse_transport_header(*protocol_, message);
+  return parse_transport_header(*protocol_, message, header_);
 }
 
 // What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
-  const Call* answered = half(other(send.from)).calls.find(header.xid);
-  const bool answers = answered != nullptr;
-  const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
-  if (header.type == "RDMA_ERROR") return is_requester;
-  if (header.reply) return !*header.reply;
+  const bool is_v1_error = header.type == "RDMA_ERROR";
+  if (header.reply && !is_v1_error) return !*header.reply;
   if (header.has_payload) {
     XdrReader in(send.octets.subspan(header.len));
     std::uint32_t type = 0;
     if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
+  const Call* answered = half(other(send.from)).calls.find(header.xid);
+  const bool answers = answered != nullptr;
+  const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
+  if (is_v1_error) return is_requester;
   if (header.external && !header.lists.call_chunk.empty()) {
     return !answers || !returns_reply_chunk(header.lists, answered->offered);
   }
@@ -162,28 +162,31 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   const bool is_whole = send.octets.size() == send.len;
   if (send.octets.empty() && !is_whole) on_cut(send, nullptr);
   if (send.octets.empty() || (!protocol_ && num_foreign_ >= kMaxForeign)) return;
-  const auto header = header_of(send.octets, send.from);
-  if (!is_whole) on_cut(send, header ? &*header : nullptr);
-  if (!header) return on_unreadable(send, frame);
-  const bool to_responder = is_to_responder(*header, send);
+  const bool has_header = read_header(send.octets, send.from);
+  const TransportHeader& header = header_;
+  if (!is_whole) on_cut(send, has_header ? &header : nullptr);
+  if (!has_header) return on_unreadable(send, frame);
+  const bool to_responder = is_to_responder(header, send);
   const bool is_reverse = knows_sides_ && to_responder == (send.from == Side::kServer);
-  flow_.on_message(send.from, &*header, send.len, is_judging(send.in_order, send.from), frame);
-  flow_.on_credit(send.from, *header, to_responder, is_reverse, frame);
-  tell_header(*header, send, frame);
+  const bool is_judging_send = is_judging(send.in_order, send.from);
+  flow_.on_message(send.from, &header, send.len, is_judging_send, frame);
+  flow_.on_credit(send.from, header, to_responder, is_reverse, frame);
+  tell_header(header, send, frame);
   judge_send(send, frame);
-  if (is_judging(send.in_order, send.from)) properties_.on_message(send.from, *protocol_, *header, send.octets, frame);
-  if (is_whole) half(send.from).parts.judge(*header, frame);
+  if (is_judging_send) properties_.on_message(send.from, *protocol_, header, send.octets, frame);
+  if (is_whole) half(send.from).parts.judge(header, frame);
   MessageParts::Joined joined;
-  const Payload payload = payload_of(*header, send, joined);
-  if (is_whole && payload.has_front) judge_header(*protocol_, *header, payload.octets, to_responder, frame);
-  if (is_whole && !to_responder) judge_reply(*header, send, frame);
-  if (*protocol_ == Protocol::k2Wg07 && is_judging(send.in_order, send.from)) {
-    errors_.judge_type(send.from, *header, type_word(send.octets), flow_.num_messages(send.from), frame);
+  const Payload payload = payload_of(header, send, joined);
+  if (is_whole && payload.has_front) judge_header(*protocol_, header, payload.octets, to_responder, frame);
+  const Call* answered = to_responder ? nullptr : half(other(send.from)).calls.find(header.xid);
+  if (is_whole && !to_responder) judge_reply(header, answered, send, frame);
+  if (*protocol_ == Protocol::k2Wg07 && is_judging_send) {
+    errors_.judge_type(send.from, header, type_word(send.octets), flow_.num_messages(send.from), frame);
   }
-  if (header->error) return on_error(*header, send, to_responder, frame);
-  if (!header->has_payload && !header->external) return errors_.on_other(send.from, send.octets, true);
-  if (to_responder) return on_call(*header, send, payload, frame);
-  on_reply(*header, send, payload, frame);
+  if (header.error) return on_error(header, send, to_responder, frame);
+  if (!header.has_payload && !header.external) return errors_.on_other(send.from, send.octets, true);
+  if (to_responder) return on_call(header, send, payload, frame);
+  on_reply(header, answered, send, payload, frame);
 }
 
 // The capture has the front of a Send. Where it lacks the chunk lists or the word on the direction, the Send may have
@@ -275,9 +278,8 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   if (layer.wants_fields()) tell_header_fields(*protocol_, header, send.octets, layer);
 }
 
-void RpcDecoder::judge_reply(const TransportHeader& header, const Send& send, Frame& frame) {
+void RpcDecoder::judge_reply(const TransportHeader& header, const Call* call, const Send& send, Frame& frame) {
   const CallTable& calls = half(other(send.from)).calls;
-  const Call* call = calls.find(header.xid);
   const bool is_reply = header.has_payload || header.external;
   if (is_reply && !errors_.is_idle() && is_judging(send.in_order, send.from)) {
     errors_.on_reply(send.from, header, calls, *protocol_, frame);
@@ -328,9 +330,9 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   call.has_fault = !frame.findings.empty();
 }
 
-void RpcDecoder::on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame) {
+void RpcDecoder::on_reply(const TransportHeader& header, const Call* call, const Send& send, const Payload& payload,
+                          Frame& frame) {
   Half& caller = half(other(send.from));
-  const Call* call = caller.calls.find(header.xid);
   if (call == nullptr) {
     caller.calls.on_unknown_answer();
     errors_.on_other(send.from, send.octets, true);  // the other side may take it for a faulty Call
@@ -430,7 +432,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   } else if (call->is_known && is_there && call->gss == GssUse::kNone) {
     tell_outcome(*call, in.rest(), in.position(), header, rest, layer, frame);
   }
-  layer.line(FMT_COMPILE(", {}"), duration_str(*fact.latency));
+  layer.line(FMT_COMPILE(", {}"), DurationText(*fact.latency).str());
 }
 
 // A status says what the server did, and not that all of its results are there.
@@ -474,9 +476,9 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
   ServedCall& served = frame.facts.served.emplace(ServedCall{segment->xid, segment->use, segment->index});
   if (transfer.kind != Kind::kReadRequest) served.took = frame.arrival.time - at.began;
   if (transfer.kind == Kind::kReadResponse) {
-    layer.line(FMT_COMPILE(", {} behind its Request"), duration_str(frame.arrival.time - at.began));
+    layer.line(FMT_COMPILE(", {} behind its Request"), DurationText(frame.arrival.time - at.began).str());
   } else if (at.began != frame.arrival.time && transfer.kind == Kind::kWrite) {
-    layer.line(FMT_COMPILE(", in {}"), duration_str(frame.arrival.time - at.began));
+    layer.line(FMT_COMPILE(", in {}"), DurationText(frame.arrival.time - at.began).str());
   }
   take_chunk(at, owner, *segment, frame);
 }
@@ -529,7 +531,8 @@ void RpcDecoder::take_chunk(const Transfer& transfer, Side owner, const Segment&
       half(owner).calls.is_certain(*call)) {
     judge_xid(*protocol_, segment.xid, transfer.head, frame);
   }
-  const TransportHeader header{.xid = segment.xid};
+  TransportHeader header;
+  header.xid = segment.xid;
   if (segment.use == Segment::Use::kCall) {
     (void)tell_call(*call, transfer.head, header, RpcLayer::kInChunk, false, frame);
     if (half(owner).calls.is_certain(*call)) judge_gss(*protocol_, call->gss, call->offered, frame);

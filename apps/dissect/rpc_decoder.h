@@ -31,8 +31,9 @@ class RpcDecoder final : public UpperLayer {
   static constexpr std::uint32_t kMaxForeign = 16;  // after so many, the connection carries something else
 
   // The references outlive the decoder.
-  RpcDecoder(const Options& options, HeldMessages& messages, HeldEntries& entries)
-      : options_(options), halves_{Half(messages, entries), Half(messages, entries)} {}
+  // header: of the message under way; all connections may share it, for its memory.
+  RpcDecoder(const Options& options, TransportHeader& header, HeldMessages& messages, HeldEntries& entries)
+      : options_(options), header_(header), halves_{Half(messages, entries), Half(messages, entries)} {}
 
   // Side::kClient is known to be the side that connected; else it is a guess.
   void on_sides_known() { knows_sides_ = true; }
@@ -66,7 +67,8 @@ class RpcDecoder final : public UpperLayer {
     bool has_gap = false;             // the capture may lack Sends since the last one
   };
 
-  std::optional<TransportHeader> header_of(ConstBytes message, Side from);
+  // Reads header_. False: the message has none.
+  bool read_header(ConstBytes message, Side from);
   bool is_to_responder(const TransportHeader& header, const Send& send);
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
   // Payload: an RPC message, and its place in the Send.
@@ -84,9 +86,11 @@ class RpcDecoder final : public UpperLayer {
   void on_cut(const Send& send, const TransportHeader* header);
   void on_unreadable(const Send& send, Frame& frame);
   void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
-  void judge_reply(const TransportHeader& header, const Send& send, Frame& frame);
+  // call: the open Call with the XID of the message; null for none.
+  void judge_reply(const TransportHeader& header, const Call* call, const Send& send, Frame& frame);
   void on_call(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
-  void on_reply(const TransportHeader& header, const Send& send, const Payload& payload, Frame& frame);
+  void on_reply(const TransportHeader& header, const Call* call, const Send& send, const Payload& payload,
+                Frame& frame);
   // at: where the RPC message begins in the Send. is_whole: the message is in one piece. Returns what the Call says of
   // callbacks; empty if it cannot be read.
   std::optional<BackChannel> tell_call(Call& call, ConstBytes payload, const TransportHeader& header, std::size_t at,
@@ -108,6 +112,7 @@ class RpcDecoder final : public UpperLayer {
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
 
   const Options& options_;
+  TransportHeader& header_;
   std::optional<rpcrdma::Protocol> protocol_;
   bool knows_sides_ = false;
   bool may_invalidate_ = true;  // false: a side says that its STags may not be invalidated from afar

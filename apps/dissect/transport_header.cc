@@ -42,15 +42,13 @@ std::string_view type_str(v1::Proc proc) {
   return "";
 }
 
-std::optional<TransportHeader> parse_v1(ConstBytes message) {
+bool parse_v1(ConstBytes message, TransportHeader& out) {
   v1::HeaderWords header;
-  std::optional<TransportHeader> made(std::in_place);  // in its place: it is large, and each message has one
-  TransportHeader& out = *made;
   rpcrdma::xdr::XdrReader in(message);
-  if (v1::parse_header(in, header, out.lists) != v1::HeaderError::kNone) return std::nullopt;
+  if (v1::parse_header(in, header, out.lists) != v1::HeaderError::kNone) return false;
   // An ERR_VERS may have the version that it refuses.
-  if (header.vers != v1::kVersion && header.proc != v1::Proc::kError) return std::nullopt;
-  if (message.size() < v1::kMinHeader && header.proc != v1::Proc::kError) return std::nullopt;
+  if (header.vers != v1::kVersion && header.proc != v1::Proc::kError) return false;
+  if (message.size() < v1::kMinHeader && header.proc != v1::Proc::kError) return false;
   out.xid = header.xid;
   out.version = header.vers;
   out.credit = header.credit;
@@ -71,7 +69,7 @@ std::optional<TransportHeader> parse_v1(ConstBytes message) {
   if (header.proc == v1::Proc::kMsgp) add(out.text, "align {}, thresh {}", header.align, header.thresh);
   out.lists.split_position_zero();
   out.len = in.position();
-  return made;
+  return true;
 }
 
 // ---- cel05
@@ -208,11 +206,13 @@ void tell_body(const wg07::Error& body, TransportHeader& out) {
 
 // Both drafts: header and payload come from parse_message, which also judges what the engines refuse.
 template <typename Header>
-std::optional<TransportHeader> parse_v2(ConstBytes message) {
+bool parse_v2(ConstBytes message, TransportHeader& out) {
   Header header;
   ConstBytes payload;
-  if (parse_message(message, header, payload) != rpcrdma::v2::HeaderError::kNone) return std::nullopt;
-  TransportHeader out{.xid = header.xid, .version = header.vers, .credit = header.credit};
+  if (parse_message(message, header, payload) != rpcrdma::v2::HeaderError::kNone) return false;
+  out.xid = header.xid;
+  out.version = header.vers;
+  out.credit = header.credit;
   std::visit(
       [&out](auto& body) {
         using Body = std::remove_cvref_t<decltype(body)>;
@@ -226,18 +226,19 @@ std::optional<TransportHeader> parse_v2(ConstBytes message) {
       header.body);
   out.lists.split_position_zero();
   out.len = message.size() - payload.size();
-  return out;
+  return true;
 }
 
 }  // namespace
 
-std::optional<TransportHeader> parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message) {
+bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out) {
+  out.clear();
   switch (protocol) {
-    case rpcrdma::Protocol::k1: return parse_v1(message);
-    case rpcrdma::Protocol::k2Cel05: return parse_v2<cel05::Header>(message);
-    case rpcrdma::Protocol::k2Wg07: return parse_v2<wg07::Header>(message);
+    case rpcrdma::Protocol::k1: return parse_v1(message, out);
+    case rpcrdma::Protocol::k2Cel05: return parse_v2<cel05::Header>(message, out);
+    case rpcrdma::Protocol::k2Wg07: return parse_v2<wg07::Header>(message, out);
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace weft::apps::dissect

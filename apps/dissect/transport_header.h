@@ -13,25 +13,36 @@
 
 namespace weft::apps::dissect {
 
-// TransportHeader: an RPC-over-RDMA header of any version, as far as the dissector speaks of it.
-struct TransportHeader {
+// TransportWords: the words of an RPC-over-RDMA header of any version, as far as the dissector speaks of them.
+struct TransportWords {
   std::uint32_t xid = 0;
   std::uint32_t version = 0;
   std::uint32_t credit = 0;
   std::string_view type = {};      // the name of its type: "RDMA_MSG"
-  std::string text = {};           // behind the credits: error codes, handles, properties
   std::optional<bool> reply = {};  // the header's word on the direction; empty: it has none
   bool external = false;           // the RPC message is in a chunk
   bool has_payload = false;        // the Payload stream of a whole RPC message follows, or the last part of one
   bool is_middle = false;          // a part of the Payload stream follows, and more come in other messages
-  rpcrdma::ChunkListsView lists = {};
-  std::size_t lists_at = 16;     // where the chunk lists begin; behind what this type has before them
-  std::uint32_t inv_handle = 0;  // version 2: the STag that the Reply to this Call may invalidate; 0 for none
-  std::size_t len = 0;           // octets of the header
+  std::size_t lists_at = 16;       // where the chunk lists begin; behind what this type has before them
+  std::uint32_t inv_handle = 0;    // version 2: the STag that the Reply to this Call may invalidate; 0 for none
+  std::size_t len = 0;             // octets of the header
   std::optional<rpcrdma::TransportError> error = {};
 };
 
-// parse_transport_header reads a header of `protocol`. Empty: the message is none.
-std::optional<TransportHeader> parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message);
+// TransportHeader: a header with its chunk lists.
+struct TransportHeader : TransportWords {
+  std::string text = {};  // behind the credits: error codes, handles, properties
+  rpcrdma::ChunkListsView lists = {};
+
+  // clear makes it as new, and keeps the memory of the lists.
+  void clear() {
+    static_cast<TransportWords&>(*this) = {};
+    text.clear();
+    lists.clear();
+  }
+};
+
+// parse_transport_header reads a header of `protocol`. False: the message is none, and `out` has no meaning.
+[[nodiscard]] bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out);
 
 }  // namespace weft::apps::dissect

@@ -57,8 +57,10 @@ bool UntaggedQueue::take(const ddp::UntaggedHeader& header, ConstBytes payload, 
 }
 
 void UntaggedQueue::end_message() {
-  held_.now -= octets_.capacity();
-  held_.last = std::exchange(octets_, {});
+  if (!octets_.empty()) {
+    held_.now -= octets_.capacity();
+    held_.last = std::exchange(octets_, {});
+  }
   begin();
 }
 
