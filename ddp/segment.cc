@@ -27,20 +27,24 @@ void set_control(Header& header, std::uint8_t octet) {
   header.dv = octet & kVersionMask;
 }
 
-std::optional<TaggedHeader> parse_tagged(std::uint8_t control, Reader& reader) {
-  TaggedHeader header;
-  set_control(header, control);
-  if (!reader.u8(header.rsvd_ulp) || !reader.u32(header.stag.value) || !reader.u64(header.to)) return std::nullopt;
-  return header;
+bool parse_fields(Reader& reader, TaggedHeader& header) {
+  return reader.u8(header.rsvd_ulp) && reader.u32(header.stag.value) && reader.u64(header.to);
 }
 
-std::optional<UntaggedHeader> parse_untagged(std::uint8_t control, Reader& reader) {
-  UntaggedHeader header;
+bool parse_fields(Reader& reader, UntaggedHeader& header) {
+  return reader.u8(header.rsvd_ulp) && reader.u32(header.rsvd_ulp_8_39) && reader.u32(header.qn) &&
+         reader.u32(header.msn.value) && reader.u32(header.mo);
+}
+
+// The header is read where the caller gets it: each segment has one.
+template <typename Header>
+std::optional<Segment> parse_as(std::uint8_t control, Reader& reader) {
+  std::optional<Segment> segment(std::in_place);
+  Header& header = segment->header.emplace<Header>();
   set_control(header, control);
-  if (!reader.u8(header.rsvd_ulp) || !reader.u32(header.rsvd_ulp_8_39) || !reader.u32(header.qn) ||
-      !reader.u32(header.msn.value) || !reader.u32(header.mo))
-    return std::nullopt;
-  return header;
+  if (!parse_fields(reader, header)) return std::nullopt;
+  segment->payload = reader.rest();
+  return segment;
 }
 
 }  // namespace
@@ -49,14 +53,8 @@ std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
   Reader reader(ulpdu);
   std::uint8_t control = 0;
   if (!reader.u8(control)) return std::nullopt;
-  if ((control & kFlagT) != 0) {  // DDP-4.1-03
-    const auto header = parse_tagged(control, reader);
-    if (!header) return std::nullopt;
-    return Segment{*header, reader.rest()};
-  }
-  const auto header = parse_untagged(control, reader);
-  if (!header) return std::nullopt;
-  return Segment{*header, reader.rest()};
+  const bool is_tagged = (control & kFlagT) != 0;  // DDP-4.1-03
+  return is_tagged ? parse_as<TaggedHeader>(control, reader) : parse_as<UntaggedHeader>(control, reader);
 }
 
 Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv) {

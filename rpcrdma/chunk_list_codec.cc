@@ -7,8 +7,10 @@ namespace weft::rpcrdma {
 namespace {
 
 ListError parse_discriminator(xdr::XdrReader& in, bool& present) {
-  if (in.remaining() < 4) return ListError::kTruncated;
-  return violates("R1-5.3-01", !in.boolean(present)) ? ListError::kDiscriminator : ListError::kNone;
+  std::uint32_t word = 0;
+  if (!in.u32(word)) return ListError::kTruncated;
+  present = word == 1;
+  return violates("R1-5.3-01", word > 1) ? ListError::kDiscriminator : ListError::kNone;
 }
 
 [[nodiscard]] bool parse_segment(xdr::XdrReader& in, Segment& segment) {
