@@ -45,7 +45,7 @@ class Printer final : public Listener {
   };
 
   std::optional<Timestamp> first_;
-  std::string prefix_;          // of prefix_words_, and kMaxIndent blanks
+  std::string prefix_;          // of prefix_words_, and blanks for the deepest layer
   std::size_t prefix_len_ = 0;  // without the blanks
   Prefix prefix_words_;
   Line text_;  // not written yet
