@@ -97,7 +97,7 @@ TEST_P(CrowdTest, PlacesOfATable) {
   std::vector<bool> is_here;
   const auto add = [&](const DiskClient& client) {
     while (order.is_full()) {
-      const std::size_t out = order.next_out(client);
+      const std::size_t out = order.next_out();
       order.remove(places[out]);
       is_here[out] = false;
     }

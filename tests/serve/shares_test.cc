@@ -30,7 +30,7 @@ class SharedOrderTest : public ::testing::Test {
     const auto at = std::ranges::find(keys, key, [](const Entry& entry) { return entry.key; });
     if (at != keys.end()) return order.touch(at->place, client);
     while (order.is_full()) {
-      const int out = order.next_out(client);
+      const int out = order.next_out();
       const auto gone = std::ranges::find(keys, out, [](const Entry& entry) { return entry.key; });
       order.remove(gone->place);
       keys.erase(gone);
@@ -94,7 +94,85 @@ TEST_F(SharedOrderTest, AClientThatComesLateFindsPlaces) {
   EXPECT_FALSE(has(0));
 }
 
-// A large table evicts several keys of a client before it looks again which client has most.
+TEST_F(SharedOrderTest, WhatAClientLeavesIsOfItsAddress) {
+  use(0, kHonest);
+  use(1, kHonest);
+  use(2, kNeighbour);
+  use(3, kStranger);
+  EXPECT_EQ(order.num_holders(), 3u);
+  order.end(kHonest);
+  EXPECT_EQ(order.num_holders(), 3u) << "192.0.2.1, its second client, and the stranger";
+  order.end(kNeighbour);
+  order.end(kStranger);
+  order.end({9, "192.0.2.9"});
+  EXPECT_EQ(order.num_holders(), 2u);
+  EXPECT_EQ(order.size(), 4u);
+  // The keys that were left first go first.
+  for (const int out : {0, 1}) {
+    EXPECT_EQ(order.next_out(), out);
+    order.remove(std::ranges::find(keys, out, [](const Entry& entry) { return entry.key; })->place);
+  }
+}
+
+// The one with fewer keys is put into the other, whichever that is.
+TEST_F(SharedOrderTest, WhoLeavesMoreThanThoseBeforeItLeavesIt) {
+  use(0, kNeighbour);
+  order.end(kNeighbour);
+  for (int key = 1; key < 10; ++key) use(key, kHonest);
+  use(1, kHonest);
+  order.end(kHonest);
+  EXPECT_EQ(order.num_holders(), 1u);
+  for (const int out : {0, 2, 3}) {
+    EXPECT_EQ(order.next_out(), out);
+    use(100 + out, {7, "192.0.2.7"});
+  }
+}
+
+// A client that comes back gets what it uses, so that others that come and go do not take that from it.
+TEST_F(SharedOrderTest, WhatWasLeftBelongsToWhoUsesItFromThatAddress) {
+  for (int key = 0; key < 3; ++key) use(key, kHonest);
+  order.end(kHonest);
+  constexpr std::uint32_t kAgain = 9;
+  for (int key = 0; key < 3; ++key) use(key, {kAgain, kHonest.group});
+  EXPECT_EQ(order.num_holders(), 1u) << "nothing is left";
+  for (std::uint32_t client = 10; client < 50; ++client) {
+    const DiskClient passing{client, kHonest.group};
+    use(static_cast<int>(client), passing);
+    order.end(passing);
+  }
+  for (int key = 0; key < 3; ++key) EXPECT_TRUE(has(key)) << key;
+}
+
+// Clients that come, name files and go.
+TEST_F(SharedOrderTest, AnAddressThatComesAgainAndAgainLosesItsOwn) {
+  for (int key = 0; key < 4; ++key) use(key, kHonest);
+  order.end(kHonest);
+  for (std::uint32_t client = 10; client < 300; ++client) {
+    const DiskClient passing{client, kStranger.group};
+    use(static_cast<int>(client), passing);
+    order.end(passing);
+    EXPECT_LE(order.num_holders(), 2u);
+  }
+  for (int key = 0; key < 4; ++key) EXPECT_TRUE(has(key)) << key;
+  EXPECT_TRUE(has(299));
+  EXPECT_FALSE(has(293));
+}
+
+TEST(SharedOrder, HoldersAreClientsAndAddressesThatHaveKeys) {
+  constexpr std::uint32_t kClients = 10000;
+  SharedOrder<std::uint32_t> order(2 * kClients);
+  std::vector<SharedOrder<std::uint32_t>::Place> places;
+  for (std::uint32_t client = 1; client <= kClients; ++client) {
+    const DiskClient passing{client, client % 2 == 0 ? "192.0.2.1" : "192.0.2.3"};
+    places.push_back(order.add(client, passing));
+    if (client > 100) order.end(passing);
+  }
+  EXPECT_EQ(order.num_holders(), 100u + 2);
+  for (const auto& place : places) order.remove(place);
+  EXPECT_EQ(order.num_holders(), 0u);
+  EXPECT_EQ(order.size(), 0u);
+}
+
 TEST(SharedOrder, ALargeTableIsSharedToo) {
   constexpr std::size_t kMax = 1 << 15;
   SharedOrder<std::uint64_t> order(kMax);
@@ -102,7 +180,7 @@ TEST(SharedOrder, ALargeTableIsSharedToo) {
   std::vector<bool> is_here(3 * kMax);
   const auto add = [&](std::uint64_t key, const DiskClient& client) {
     while (order.is_full()) {
-      const std::uint64_t out = order.next_out(client);
+      const std::uint64_t out = order.next_out();
       order.remove(places[out]);
       is_here[out] = false;
     }
@@ -174,6 +252,24 @@ TEST_F(SharesTest, AClientThatNamesManyFilesForgetsItsOwn) {
   for (const nfs3::NfsFh3& file : files) {
     EXPECT_TRUE(tree->find(tree->key_of(file).value()).ok()) << "this one needs a search";
   }
+}
+
+TEST_F(SharesTest, AClientThatEndsLeavesWhatItNamedAndOpenedToItsAddress) {
+  start();
+  write_local(dir + "/file", "x");
+  const std::size_t holders = tree->num_index_holders();
+  for (std::uint32_t number = 1; number <= 100; ++number) {
+    const DiskClient client{number, "192.0.2.1"};
+    {
+      const ActingFor acting(client);
+      const std::string name = std::to_string(number);
+      write_local(dir + "/" + name, name);
+      EXPECT_EQ(read(handle(name)), name);
+    }
+    backend->on_client_end(client);
+  }
+  EXPECT_EQ(tree->num_index_holders(), holders + 1);
+  EXPECT_EQ(backend->num_file_holders(), 1u);
 }
 
 // A client has the turn to search. Its search is for the files of all that ask meanwhile.

@@ -92,6 +92,14 @@ class Backend {
   std::size_t num_open_files() const { return files_.size(); }
   static constexpr std::chrono::seconds kSweepInterval{1};
 
+  // The client has ended, and no thread acts for it any more: what it left in shared tables becomes its address's.
+  // Waits for no thread.
+  void on_client_end(const DiskClient& client) {
+    files_.on_client_end(client);
+    tree_.on_client_end(client);
+  }
+  std::size_t num_file_holders() const { return files_.num_holders(); }
+
   const SharedSyncs& syncs() const { return syncs_; }
 
  private:

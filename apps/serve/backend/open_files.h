@@ -87,6 +87,10 @@ class OpenFiles {
   // insert adds a descriptor for reading and writing that came from creating the file.
   void insert(const FileKey& key, Fd fd);
   void erase(const FileKey& key);
+  // The client has ended, and no thread acts for it any more: its files become its address's. Waits for no thread.
+  void on_client_end(const DiskClient& client);
+  // The number of clients that have files open, and of addresses that have files of clients that ended.
+  std::size_t num_holders() const;
   // A thread may ask for size without waiting for another thread.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
@@ -117,7 +121,10 @@ class OpenFiles {
   // Takes a file out to make room. Returns a file that the caller must sync, without the lock.
   std::shared_ptr<OpenFile> evict_locked();
 
+  void settle_ends_locked();
+
   SharedOrder<FileKey> order_;
+  ClientEnds ended_;  // not yet in order_
   const DiskCalls& calls_;
   WritePromise& promise_;
   mutable std::mutex mutex_;

@@ -1,5 +1,7 @@
 #include "apps/serve/export/client.h"
 
+#include <utility>
+
 namespace weft::serve {
 namespace {
 
@@ -18,6 +20,19 @@ ActingFor::~ActingFor() {
 const DiskClient& ActingFor::now() {
   static const DiskClient kServer;
   return current == nullptr ? kServer : *current;
+}
+
+void ClientEnds::add(const DiskClient& client) {
+  std::lock_guard lock(mutex_);
+  ended_.push_back(client);
+  has_any_.store(true);
+}
+
+std::vector<DiskClient> ClientEnds::take() {
+  if (!has_any_.load()) return {};
+  std::lock_guard lock(mutex_);
+  has_any_.store(false);
+  return std::exchange(ended_, {});
 }
 
 }  // namespace weft::serve

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace weft::serve {
 
@@ -29,6 +32,20 @@ class ActingFor {
 
  private:
   const DiskClient* const before_;
+};
+
+// ClientEnds carries the ends of clients from the loop, which sees them, to a table whose lock other threads may hold
+// while they wait for the disk. Any thread.
+class ClientEnds {
+ public:
+  void add(const DiskClient& client);
+  // Each end is taken once.
+  std::vector<DiskClient> take();
+
+ private:
+  std::atomic<bool> has_any_{false};
+  std::mutex mutex_;
+  std::vector<DiskClient> ended_;
 };
 
 }  // namespace weft::serve

@@ -58,10 +58,21 @@ void PathIndex::erase_locked(const FileKey& file) {
   files_.erase(it);
 }
 
+void PathIndex::settle_ends_locked() {
+  for (const DiskClient& client : ended_.take()) order_.end(client);
+}
+
+void PathIndex::on_client_end(const DiskClient& client) {
+  ended_.add(client);
+  // The thread that holds the lock may be writing the log. The next one then settles this end, too.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) settle_ends_locked();
+}
+
 bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
   const DiskClient& client = ActingFor::now();
   if (!files_.contains(file)) {
-    while (order_.is_full()) erase_locked(FileKey(order_.next_out(client)));
+    while (order_.is_full()) erase_locked(FileKey(order_.next_out()));
   }
   auto [it, is_new] = files_.try_emplace(file);
   Entry& entry = it->second;
@@ -90,6 +101,7 @@ void PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std
 void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_view name) {
   if (file == root_) return;
   std::lock_guard lock(mutex_);
+  settle_ends_locked();
   if (insert_locked(file, parent, name)) append_locked({IndexRecord::Op::kLearn, file, parent, std::string(name)});
 }
 
@@ -140,6 +152,7 @@ PathIndex::Way PathIndex::candidate_locked(const Name& name, Candidate& out) {
 
 std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file, bool* too_deep) {
   std::lock_guard lock(mutex_);
+  settle_ends_locked();
   std::vector<Candidate> out;
   auto it = files_.find(file);
   if (it == files_.end()) return out;
@@ -157,6 +170,7 @@ std::optional<PathIndex::Candidate> PathIndex::path_now(const FileKey& file) {
   // The thread that holds the lock may be writing the log.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
+  settle_ends_locked();
   auto it = files_.find(file);
   if (it == files_.end() || it->second.names.empty()) return std::nullopt;
   touch_locked(it->second);
@@ -198,6 +212,11 @@ std::vector<PathIndex::Name> PathIndex::names(const FileKey& file) const {
 std::size_t PathIndex::num_files() const {
   std::lock_guard lock(mutex_);
   return files_.size();
+}
+
+std::size_t PathIndex::num_holders() const {
+  std::lock_guard lock(mutex_);
+  return order_.num_holders();
 }
 
 }  // namespace weft::serve

@@ -36,6 +36,11 @@ class PathIndex {
   void forget_name(const FileKey& file, const FileKey& parent, std::string_view name);
   void forget(const FileKey& file);
 
+  // The client has ended, and no thread acts for it any more: its entries become its address's. Waits for no thread.
+  void on_client_end(const DiskClient& client);
+  // The number of clients that have entries, and of addresses that have entries of clients that ended.
+  std::size_t num_holders() const;
+
   // How many directories deep a file may lie to be found; a file in the root has depth 1. It bounds the cost of one
   // path.
   static constexpr std::size_t kMaxDepth = 1024;
@@ -71,6 +76,7 @@ class PathIndex {
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void touch_locked(Entry& entry);
+  void settle_ends_locked();
   void erase_locked(const FileKey& file);
   enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };
   Way candidate_locked(const Name& name, Candidate& out);
@@ -82,6 +88,7 @@ class PathIndex {
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
   SharedOrder<FileKey> order_;
+  ClientEnds ended_;  // not yet in order_
   std::unique_ptr<IndexLog> log_;
 };
 

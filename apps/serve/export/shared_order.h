@@ -1,15 +1,16 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "apps/serve/export/client.h"
-#include "base/ledger.h"
 
 namespace weft::serve {
 
@@ -18,131 +19,189 @@ namespace weft::serve {
 // that was used longest ago. So a client that uses many keys loses its own.
 //
 // A key belongs to the client that brought it. If another client uses it, and the first one has more than its part, the
-// key becomes the other's. So a client that keeps to its part cannot lose its keys to others that use them.
+// key becomes the other's. So a client that keeps to its part cannot lose its keys to others that use them. When a
+// client ends, its keys become its address's, as if of one more client there (connection 0), and of these a client of
+// that address gets each one that it uses.
 //
-// The Ledger's rules for threads.
+// It counts for itself, without a Ledger: keys stay when their client goes. There is one shelf for each client that has
+// keys and for each address that has keys of clients that ended. Each operation takes a time that grows with the
+// logarithm of their number; end() beside that touches each key of the smaller one of two shelves.
+//
+// Not thread-safe.
 template <typename Key>
 class SharedOrder {
   struct Shelf;
+  struct Item {
+    Key key;
+    Shelf* shelf = nullptr;
+  };
+  using Items = std::list<Item>;
 
  public:
   // Place is where a key stands; it belongs to the key's entry in the table.
-  struct Place {
-    Shelf* shelf = nullptr;
-    typename std::list<Key>::iterator at;
-  };
+  using Place = typename Items::iterator;
 
-  explicit SharedOrder(std::size_t max_keys) : max_keys_(max_keys), ledger_({.all = max_keys}) {}
+  explicit SharedOrder(std::size_t max_keys) : max_keys_(max_keys) {}
+  SharedOrder(const SharedOrder&) = delete;
+  SharedOrder& operator=(const SharedOrder&) = delete;
 
   // add: only if the order is not full.
   Place add(const Key& key, const DiskClient& client) {
     Shelf& shelf = shelf_of(client);
-    shelf.keys.push_front(key);
-    count(shelf);
-    return {&shelf, shelf.keys.begin()};
+    shelf.items.push_front({key, &shelf});
+    count(shelf, shelf.items.size() - 1);
+    return shelf.items.begin();
   }
   // The key was used.
-  void touch(Place& place, const DiskClient& client) {
-    Shelf& from = *place.shelf;
-    if (from.client == client || !has_too_many(from, client)) {
-      from.keys.splice(from.keys.begin(), from.keys, place.at);
+  void touch(Place at, const DiskClient& client) {
+    Shelf& from = *at->shelf;
+    if (from.belongs_to(client) || !changes_hands(from, client)) {
+      from.items.splice(from.items.begin(), from.items, at);
       return;
     }
     Shelf& to = shelf_of(client);
-    to.keys.splice(to.keys.begin(), from.keys, place.at);
-    place.shelf = &to;
-    count(from);
-    count(to);
+    to.items.splice(to.items.begin(), from.items, at);
+    at->shelf = &to;
+    count(to, to.items.size() - 1);
+    count(from, from.items.size() + 1);
   }
-  void remove(const Place& place) {
-    place.shelf->keys.erase(place.at);
-    count(*place.shelf);
+  void remove(Place at) {
+    Shelf& shelf = *at->shelf;
+    shelf.items.erase(at);
+    count(shelf, shelf.items.size() + 1);
+  }
+  // The client has ended: none of its keys is added or touched any more.
+  void end(const DiskClient& client) {
+    if (client.connection == kOfAddress) return;
+    const auto at = addresses_.find(client.group);
+    if (at == addresses_.end()) return;
+    auto ended = at->second.shelves.extract(client.connection);
+    if (ended.empty()) return;
+    at->second.by_size.erase({ended.mapped().items.size(), client.connection});
+    give_to_address(at->second, std::move(ended));
   }
 
-  std::size_t size() const { return ledger_.held(); }
-  bool is_full() const { return size() >= max_keys_; }
-  // The key that goes for a new key of this client. The order is not empty.
-  const Key& next_out(const DiskClient& client) {
-    if (out_ == nullptr || num_out_ == 0) {
-      num_out_ = std::clamp<std::size_t>(max_keys_ / kKeysForOneSearch, 1, kMostAtOnce);
-      out_ = largest(client);
-    }
-    --num_out_;
-    return out_->keys.back();
+  std::size_t size() const { return size_; }
+  bool is_full() const { return size_ >= max_keys_; }
+  // The number of clients that have keys, and of addresses that have keys of clients that ended.
+  std::size_t num_holders() const { return num_shelves_; }
+  // The key that goes for a new one. The order is not empty.
+  const Key& next_out() const {
+    const Address& address = addresses_.find(by_held_.rbegin()->second)->second;
+    return address.shelves.at(address.by_size.rbegin()->second).items.back().key;
   }
 
   // Calls `visit` with every key. A client's keys come in the order of their use, the one used longest ago first.
   template <typename F>
   void visit_oldest_first(F&& visit) const {
-    for (const auto& [client, shelf] : shelves_) {
-      for (auto key = shelf.keys.rbegin(); key != shelf.keys.rend(); ++key) visit(*key);
+    for (const auto& [name, address] : addresses_) {
+      for (const auto& [connection, shelf] : address.shelves) {
+        for (auto item = shelf.items.rbegin(); item != shelf.items.rend(); ++item) visit(item->key);
+      }
     }
   }
 
  private:
+  // The connection that the keys of an address count as which belong to none of its clients.
+  static constexpr std::uint32_t kOfAddress = 0;
+
+  struct Address;
   struct Shelf {
-    DiskClient client;
-    std::uint64_t tag = 0;  // in the Ledger
-    Ledger::Client holder;
-    Lease lease;
-    std::list<Key> keys;  // the one used last comes first
-  };
-  using Name = std::pair<std::string, std::uint32_t>;
+    Address* address = nullptr;
+    std::uint32_t connection = kOfAddress;
+    Items items{};  // the one used last comes first
 
-  // In a large table several keys of one client go before the next search for the client with most keys, because a
-  // search looks at every client.
-  static constexpr std::size_t kKeysForOneSearch = 4096, kMostAtOnce = 64;
-
-  static Amount held_by(const Shelf& shelf) { return shelf.lease.amount(); }
-  // Whether a shelf's address holds more than its part of all places, or within one address the shelf more than its
-  // part of those.
-  bool has_too_many(const Shelf& from, const DiskClient& client) const {
-    const std::string& address = from.client.group;
-    const bool is_new = ledger_.num_clients(client.group) == 0;
-    const std::size_t part = max_keys_ / (ledger_.num_addresses() + is_new);
-    if (address != client.group) return ledger_.held_by(address) > part;
-    const bool is_second = !shelves_.contains(Name{client.group, client.connection});
-    return held_by(from) > part / (ledger_.num_clients(address) + is_second);
-  }
-
-  Shelf& shelf_of(const DiskClient& client) {
-    const auto [at, is_new] = shelves_.try_emplace(Name{client.group, client.connection});
-    Shelf& shelf = at->second;
-    if (is_new) {
-      shelf.client = client;
-      shelf.holder = ledger_.enter(client.group, ++last_tag_);
-      shelf.lease = shelf.holder.lease();
-      by_tag_.emplace(last_tag_, &shelf);
-      shelf.tag = last_tag_;
+    bool belongs_to(const DiskClient& client) const {
+      return connection == client.connection && address->name == client.group;
     }
-    return shelf;
+  };
+  using Shelves = std::map<std::uint32_t, Shelf>;
+  struct Address {
+    std::string_view name;  // the key in addresses_
+    std::size_t held = 0;
+    Shelves shelves{};  // by connection
+    std::set<std::pair<std::size_t, std::uint32_t>> by_size{};
+  };
+
+  // Whether a key of this shelf becomes this other client's if that one uses it: the address of the shelf holds more
+  // than its part of all places, or within one address the shelf more than its part of those.
+  bool changes_hands(const Shelf& from, const DiskClient& client) const {
+    const Address& address = *from.address;
+    const bool is_of_address = address.name == client.group;
+    if (is_of_address && from.connection == kOfAddress) return true;
+    const bool is_new = !is_of_address && !addresses_.contains(client.group);
+    const std::size_t part = max_keys_ / (addresses_.size() + is_new);
+    if (!is_of_address) return address.held > part;
+    const bool is_second = !address.shelves.contains(client.connection);
+    return from.items.size() > part / (address.shelves.size() + is_second);
   }
 
-  // Brings the Lease up to date. A shelf without keys goes.
-  void count(Shelf& shelf) {
-    static_cast<void>(shelf.lease.resize(shelf.keys.size()));
-    if (!shelf.keys.empty()) return;
-    if (out_ == &shelf) out_ = nullptr;
-    by_tag_.erase(shelf.tag);
-    const Name name{shelf.client.group, shelf.client.connection};
-    shelves_.erase(name);
+  // The caller puts a key on it.
+  Shelf& shelf_of(const DiskClient& client) {
+    const auto [at, is_new_address] = addresses_.try_emplace(client.group);
+    Address& address = at->second;
+    address.name = at->first;
+    const auto [shelf, is_new] =
+        address.shelves.try_emplace(client.connection, Shelf{.address = &address, .connection = client.connection});
+    num_shelves_ += is_new;
+    return shelf->second;
   }
 
-  Shelf* largest(const DiskClient& newcomer) {
-    const auto judge = [this](std::uint64_t tag) {
-      return Ledger::Standing{.tenure = Ledger::Tenure::kResting, .weight = held_by(*by_tag_.at(tag))};
-    };
-    const auto tag = ledger_.gives_way(newcomer.group, 1, judge);
-    return tag ? by_tag_.at(*tag) : &shelves_.begin()->second;
+  // Moves an entry of an ordered set. There is none for 0.
+  template <typename What>
+  static void reorder(std::set<std::pair<std::size_t, What>>& set, What what, std::size_t before, std::size_t now) {
+    if (before == 0) {
+      set.emplace(now, what);
+      return;
+    }
+    auto node = set.extract({before, what});
+    if (now == 0) return;
+    node.value().first = now;
+    set.insert(std::move(node));
+  }
+
+  // The shelf had `before` keys. A shelf without keys goes, and so does an address without shelves.
+  void count(Shelf& shelf, std::size_t before) {
+    Address& address = *shelf.address;
+    const std::size_t now = shelf.items.size();
+    const std::size_t held = address.held - before + now;
+    reorder(address.by_size, shelf.connection, before, now);
+    reorder(by_held_, address.name, address.held, held);
+    size_ = size_ - before + now;
+    address.held = held;
+    if (now != 0) return;
+    address.shelves.erase(shelf.connection);
+    --num_shelves_;
+    if (held == 0) addresses_.erase(addresses_.find(address.name));
+  }
+
+  // The shelf of a client that ended becomes the address's. If that has one already, the shelf with fewer keys is put
+  // into the other. The keys of the client that ended last go last.
+  void give_to_address(Address& address, typename Shelves::node_type ended) {
+    auto common = address.shelves.extract(kOfAddress);
+    if (!common.empty()) {
+      Items &left = ended.mapped().items, &before = common.mapped().items;
+      address.by_size.erase({before.size(), kOfAddress});
+      const bool is_kept = left.size() > before.size();
+      for (Item& item : is_kept ? before : left) item.shelf = &(is_kept ? ended : common).mapped();
+      if (is_kept) {
+        left.splice(left.end(), before);
+      } else {
+        before.splice(before.begin(), left);
+        std::swap(ended, common);
+      }
+      --num_shelves_;
+    }
+    ended.key() = ended.mapped().connection = kOfAddress;
+    address.by_size.emplace(ended.mapped().items.size(), kOfAddress);
+    address.shelves.insert(std::move(ended));
   }
 
   const std::size_t max_keys_;
-  Ledger ledger_;
-  std::map<Name, Shelf> shelves_;
-  std::map<std::uint64_t, Shelf*> by_tag_;
-  std::uint64_t last_tag_ = 0;
-  Shelf* out_ = nullptr;     // the client that loses its keys now
-  std::size_t num_out_ = 0;  // how many more
+  std::size_t size_ = 0;
+  std::size_t num_shelves_ = 0;
+  std::map<std::string, Address, std::less<>> addresses_;
+  std::set<std::pair<std::size_t, std::string_view>> by_held_{};
 };
 
 }  // namespace weft::serve

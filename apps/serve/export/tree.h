@@ -90,6 +90,11 @@ class Tree {
   void on_name_gone(const FileKey& file, const FileKey& parent, std::string_view name);
   void on_gone(const FileKey& file);
 
+  // The client has ended, and no thread acts for it any more (PathIndex::on_client_end). Waits for no thread.
+  void on_client_end(const DiskClient& client) { index_->on_client_end(client); }
+  // PathIndex::num_holders
+  std::size_t num_index_holders() const { return index_->num_holders(); }
+
   std::uint64_t num_searches() const { return num_searches_.load(std::memory_order_relaxed); }
 
  private:
