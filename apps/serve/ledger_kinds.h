@@ -43,10 +43,12 @@ inline constexpr LedgerKind kLedgerKinds[] = {
     {.name = "names in the index of handles",
      .client = "all, until others need them, as with open files",
      .address = "the same",
-     .all = "524,288 files of about 270 bytes",
+     .all =
+         "524,288 files of about 270 bytes; and about 450 bytes for each client that named one, and for each address "
+         "whose clients did before they ended",
      .place = "`TreeConfig::max_indexed_files`, `SharedOrder`",
      .tests = "`SharesTest.AClientThatNamesManyFilesForgetsItsOwn`, `SharedOrder.ALargeTableIsSharedToo`, "
-              "`PathIndexTest.IsBounded`"},
+              "`HoldersAreClientsAndAddressesThatHaveKeys`, `PathIndexTest.IsBounded`"},
     {.name = "MOUNT connections",
      .client = "1, with a record of 4,096 bytes and one Call under way, for 30 s of silence",
      .address = "all, until others connect",

@@ -15,18 +15,18 @@ using rpcrdma::ServedReply;
 // NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both must be destroyed on the loop.
 class NfsTask : public DiskTask {
  public:
-  NfsTask(Backend& backend, rpcrdma::Server& server, ServedCall call, const BulkArgs& args, Buffer buffer,
-          std::chrono::microseconds expected_cost)
+  NfsTask(Backend& backend, rpcrdma::Server& server, std::shared_ptr<const DiskClient> client, ServedCall call,
+          const BulkArgs& args, Buffer buffer, std::chrono::microseconds expected_cost)
       : backend_(backend),
         server_(server),
+        client_(std::move(client)),
         call_(std::move(call)),
         args_(args),
         buffer_(std::move(buffer)),
         cost_(expected_cost) {}
 
   void run() override {
-    const DiskClient client{call_.connection.value, call_.peer_group};
-    const ActingFor acting(client);
+    const ActingFor acting(*client_);
     reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
   }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
@@ -45,6 +45,7 @@ class NfsTask : public DiskTask {
  private:
   Backend& backend_;
   rpcrdma::Server& server_;
+  std::shared_ptr<const DiskClient> client_;
   ServedCall call_;
   BulkArgs args_;
   Buffer buffer_;
@@ -77,10 +78,21 @@ bool NfsService::take_buffer(const ServedCall& call, const BulkArgs& args, Buffe
   return static_cast<bool>(buffer);
 }
 
+std::shared_ptr<const DiskClient> NfsService::client_of(const ServedCall& call) {
+  std::shared_ptr<const DiskClient>& client = clients_[call.connection.value];
+  if (!client) {
+    client = {new DiskClient{call.connection.value, call.peer_group}, [backend = &backend_](const DiskClient* gone) {
+                backend->on_client_end(*gone);
+                delete gone;
+              }};
+  }
+  return client;
+}
+
 void NfsService::on_call(ServedCall call) {
   ++num_calls_[std::min(call.procedure, nfs3::kNumProcs)];
-  const DiskClient client{call.connection.value, call.peer_group};
-  const ActingFor acting(client);
+  const std::shared_ptr<const DiskClient> client = client_of(call);
+  const ActingFor acting(*client);
   Buffer buffer;
   if (call.procedure == static_cast<std::uint32_t>(Proc::kNull) || call.procedure >= nfs3::kNumProcs)
     return server_->reply(call.id, serve_nfs_call(backend_, call, {}, buffer));
@@ -91,9 +103,9 @@ void NfsService::on_call(ServedCall call) {
   const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const CallWork work = work_of(call, args);
-  std::unique_ptr<DiskTask> task =
-      std::make_unique<NfsTask>(backend_, *server_, std::move(call), args, std::move(buffer), work.expected_cost);
-  if (!pool_.submit(task, work.lane, client)) server_->reply(id, busy_reply(procedure));
+  std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(backend_, *server_, client, std::move(call), args,
+                                                             std::move(buffer), work.expected_cost);
+  if (!pool_.submit(task, work.lane, *client)) server_->reply(id, busy_reply(procedure));
 }
 
 }  // namespace weft::serve

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <variant>
 
 #include "apps/serve/backend/backend.h"
@@ -28,13 +30,18 @@ class NfsService : public rpcrdma::Service {
   void attach(rpcrdma::Server& server) { server_ = &server; }
 
   void on_call(rpcrdma::ServedCall call) override;
-  // The waiting tasks of a lost connection are given up, except the Calls whose Replies are kept.
-  void on_end(const rpcrdma::ConnectionEnd& end) override { pool_.forget(end.connection.value); }
+  // The waiting tasks of a lost connection are given up, except the Calls whose Replies are kept. The backend hears of
+  // the client's end when the last of its tasks is gone.
+  void on_end(const rpcrdma::ConnectionEnd& end) override {
+    pool_.forget(end.connection.value);
+    clients_.erase(end.connection.value);
+  }
 
   // Calls so far, by procedure; [kNumProcs] counts unknown procedures.
   const std::array<std::uint64_t, nfs3::kNumProcs + 1>& num_calls() const { return num_calls_; }
 
  private:
+  std::shared_ptr<const DiskClient> client_of(const rpcrdma::ServedCall& call);
   // take_buffer takes a place for the item of a READ or READLINK, no larger than the client offers to take. False if no
   // memory is left.
   bool take_buffer(const rpcrdma::ServedCall& call, const BulkArgs& args, rpcrdma::Buffer& buffer);
@@ -42,6 +49,8 @@ class NfsService : public rpcrdma::Service {
   Backend& backend_;
   DiskPool& pool_;
   rpcrdma::Server* server_ = nullptr;
+  // Of each connection that made a Call. Its tasks hold the client, too.
+  std::unordered_map<std::uint32_t, std::shared_ptr<const DiskClient>> clients_;
   std::array<std::uint64_t, nfs3::kNumProcs + 1> num_calls_{};
 };
 

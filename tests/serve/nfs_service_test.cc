@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <latch>
 
 #include "apps/nfs3/codec.h"
 #include "nfsulb/nfs3.h"
@@ -33,6 +34,10 @@ class NfsServiceTest : public ExportTest {
     // Every READ goes to a worker.
     calls.lies_in_memory = [](int) { return false; };
     calls.pread_nowait = [](int, void*, std::size_t, off_t) -> ssize_t { return errno = EAGAIN, -1; };
+    calls.pread = [this](int fd, void* into, std::size_t len, off_t offset) {
+      if (on_pread) on_pread();
+      return ::pread(fd, into, len, offset);
+    };
     start();
     write_local(dir + "/file", std::string(100, 'x'));
     EXPECT_EQ(::symlink("file", (dir + "/link").c_str()), 0);
@@ -101,12 +106,43 @@ class NfsServiceTest : public ExportTest {
     }
   }
 
+  std::function<void()> on_pread;  // on the worker
   std::unique_ptr<verbs::Device> device;
   DiskPool pool{DiskPoolConfig{}};
   std::unique_ptr<NfsService> service;
   std::unique_ptr<rpcrdma::Server> server;
   std::vector<Buffer> hog;
 };
+
+// A worker may open and name files for a client whose connection is gone.
+TEST_F(NfsServiceTest, AClientEndsWithTheLastOfItsTasks) {
+  write_local(dir + "/other", "x");
+  const auto read_for = [this](std::uint32_t connection, const std::string& name) {
+    std::vector<std::uint8_t> octets;
+    rpcrdma::xdr::XdrWriter writer(octets);
+    nfs3::emit(writer, nfs3::ReadArgs{handle(name), 0, 100});
+    ServedCall call;
+    call.connection = {connection};
+    call.peer_group = "192.0.2.1";
+    call.procedure = static_cast<std::uint32_t>(Proc::kRead);
+    call.args = octets;
+    call.result_room = call.max_results = 1 << 20;
+    service->on_call(std::move(call));
+  };
+  read_for(1, "file");
+  finish();
+  service->on_end({{1}, "lost"});
+  EXPECT_EQ(backend->num_file_holders(), 1u) << "the address";
+  std::latch is_reading(1), may_end(1);
+  on_pread = [&] { is_reading.count_down(), may_end.wait(); };
+  read_for(2, "other");
+  is_reading.wait();
+  service->on_end({{2}, "lost"});
+  EXPECT_EQ(backend->num_file_holders(), 2u);
+  may_end.count_down();
+  finish();
+  EXPECT_EQ(backend->num_file_holders(), 1u);
+}
 
 TEST_F(NfsServiceTest, AReadTakesWhatItAsksForAndNoMoreThanItMayHave) {
   EXPECT_EQ(read_takes(5000), 5000u);
