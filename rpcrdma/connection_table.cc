@@ -1,35 +1,16 @@
 #include "rpcrdma/connection_table.h"
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace weft::rpcrdma {
 
 namespace {
 
-// A client that was silent for so long gives way before one that was not, also while a service has its Calls. So
-// neighbours that keep Calls under way take no place from a client that makes one Call after the other.
-constexpr std::chrono::seconds kSilence{1};
-// Of so many connections one may be without a Call. Where more are, they give way to each other: peers that only
-// connect take no place from clients. Where fewer are, a client that is still connecting keeps its place beside
-// neighbours that make one Call and connect again.
-constexpr std::size_t kPartOfNew = 4;
-
-bool is_new(const ServerConnection& connection) {
-  return !connection.responder().has_called();
-}
-
-// How easily the place of a connection can be taken from it.
-Ledger::Standing standing_of(const ServerConnection& connection, TimePoint now, bool has_many_new) {
-  using Tenure = Ledger::Tenure;
-  const TimePoint since = connection.used_at();
-  if (now - since < kSilence) {
-    return {.tenure = Tenure::kBusy, .weight = has_many_new && is_new(connection) ? 1u : 0u, .since = since};
-  }
-  if (is_new(connection)) return {.tenure = Tenure::kUnused, .since = since};
-  if (connection.responder().num_under_way() == 0) return {.tenure = Tenure::kResting, .since = since};
-  return {.tenure = Tenure::kBusy, .weight = 2, .since = since};
+ConnectionOrder::Seen seen_now(const ServerConnection& connection) {
+  using Kind = ConnectionOrder::Kind;
+  const Responder& responder = connection.responder();
+  const Kind called = responder.num_under_way() == 0 ? Kind::kIdle : Kind::kBusy;
+  return {.kind = responder.has_called() ? called : Kind::kNew, .used_at = connection.used_at()};
 }
 
 }  // namespace
@@ -46,13 +27,18 @@ std::optional<ConnectionTable::Place> ConnectionTable::take(const std::string& g
 void ConnectionTable::insert(Place place, std::unique_ptr<ServerConnection> connection) {
   const std::uint32_t serial = place.serial;
   by_qp_.emplace(connection->qp().qp_num(), connection.get());
-  by_serial_.emplace(serial, Entry{std::move(place), std::move(connection)});
+  const ConnectionOrder::Seen seen = seen_now(*connection);
+  order_.add(serial, connection->group(), seen);
+  by_serial_.emplace(serial, Entry{std::move(place), std::move(connection), seen});
 }
 
 std::unique_ptr<ServerConnection> ConnectionTable::extract(std::uint32_t serial) {
   auto entry = by_serial_.extract(serial);
   if (entry.empty()) return nullptr;
-  by_qp_.erase(entry.mapped().connection->qp().qp_num());
+  ServerConnection& connection = *entry.mapped().connection;
+  by_qp_.erase(connection.qp().qp_num());
+  order_.remove(serial, connection.group(), entry.mapped().seen);
+  changing_.erase(serial);
   return std::move(entry.mapped().connection);
 }
 
@@ -66,14 +52,23 @@ ServerConnection* ConnectionTable::find_by_qp(std::uint32_t qp_num) const {
   return at == by_qp_.end() ? nullptr : at->second;
 }
 
-ServerConnection* ConnectionTable::gives_way(const std::string& newcomer, TimePoint now) const {
-  const auto num_new =
-      std::ranges::count_if(by_serial_, [](const auto& entry) { return is_new(*entry.second.connection); });
-  const bool has_many_new = static_cast<std::size_t>(num_new) > size() / kPartOfNew;
-  const auto serial = places_.gives_way(newcomer, 1, [&](std::uint64_t tag) {
-    return standing_of(*find(static_cast<std::uint32_t>(tag)), now, has_many_new);
+void ConnectionTable::see_changes() {
+  std::erase_if(changing_, [this](std::uint32_t serial) {
+    Entry& entry = by_serial_.at(serial);
+    ServerConnection& connection = *entry.connection;
+    const ConnectionOrder::Seen now = seen_now(connection);
+    order_.see(serial, connection.group(), entry.seen, now);
+    entry.seen = now;
+    connection.changes = connection.active;
+    return !connection.changes;
   });
-  return serial ? find(static_cast<std::uint32_t>(*serial)) : nullptr;
+}
+
+ServerConnection* ConnectionTable::gives_way(const std::string& newcomer, TimePoint now) {
+  see_changes();
+  const bool only_own = places_.asks(newcomer, 1) == Ledger::Verdict::kAddress;
+  const auto serial = order_.gives_way(newcomer, only_own, now);
+  return serial ? find(*serial) : nullptr;
 }
 
 }  // namespace weft::rpcrdma

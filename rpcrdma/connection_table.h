@@ -6,15 +6,19 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "base/ledger.h"
 #include "base/time.h"
+#include "rpcrdma/connection_order.h"
 #include "rpcrdma/server_connection.h"
 
 namespace weft::rpcrdma {
 
 // ConnectionTable: the connections of a Server, found by serial number and by queue pair. Each has a place of one
-// Ledger, for its group of addresses (peer_group), until it is taken out.
+// Ledger, for its group of addresses (peer_group), until it is taken out. The order of those
+// that changed is brought up to date when a newcomer asks, so a Call costs next to nothing here.
 class ConnectionTable {
  public:
   // The most connections together, and of one group.
@@ -43,23 +47,28 @@ class ConnectionTable {
     for (const auto& [serial, entry] : by_serial_) f(*entry.connection);
   }
 
-  // The connection that gives way to a newcomer of that group for which take() has no place. A connection that never
-  // carried a Call in its first second goes before all others. Else the group with most connections gives one up: one
-  // that has rested for a second; then one that was silent for a second with Calls under way, which its client sends
-  // again; then one without a Call yet, if these are more than a quarter of all; then any. Of several the one that was
-  // silent longest goes. Null: the newcomer's group has most.
-  ServerConnection* gives_way(const std::string& newcomer, TimePoint now) const;
+  // The connection changes from now on, until the Server runs it no longer (ServerConnection::active).
+  void on_active(ServerConnection& connection) {
+    if (!std::exchange(connection.changes, true)) changing_.insert(connection.serial());
+  }
+  // The connection that gives way (ConnectionOrder) to a newcomer of that group for which take() has no place. Null:
+  // the newcomer's group has most.
+  ServerConnection* gives_way(const std::string& newcomer, TimePoint now);
 
  private:
   struct Entry {
     Place place;
     std::unique_ptr<ServerConnection> connection;
+    ConnectionOrder::Seen seen;  // as order_ has it
   };
+  void see_changes();
 
   Ledger places_;
   std::unordered_map<std::uint32_t, Entry> by_serial_;
   std::unordered_map<std::uint32_t, ServerConnection*> by_qp_;
   std::uint32_t last_serial_ = 0;
+  ConnectionOrder order_;
+  std::unordered_set<std::uint32_t> changing_;  // what they are now, order_ may not have yet
 };
 
 }  // namespace weft::rpcrdma

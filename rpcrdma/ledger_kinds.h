@@ -50,7 +50,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "1,024, or half of the descriptors that the program does not need for itself (`--max-connections`); beyond "
             "them the address that holds most gives one up, also one with Calls under way; a number that the limit of "
             "open files cannot hold is refused at start",
-     .place = "`ConnectionTable`, `Ledger::gives_way`, `ServerConfig::max_connections_per_client`, `max_connections`",
+     .place = "`ConnectionTable`, `ConnectionOrder`, `ServerConfig::max_connections_per_client`, `max_connections`",
      .tests = "`ServerPlacesTest.*`, `LimitsTest.SilentConnectionsGiveWayToClientsOfTheirAddress`, "
               "`AnAddressThatFillsItsPartTakesNobodyElsesPlace`"},
     {.name = "connections that have ended, while their queue pairs are flushed (0.1 s; `--backend ibv` and `--progress "

@@ -148,7 +148,9 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
 }
 
 void Server::Impl::activate(ServerConnection& connection) {
-  if (!std::exchange(connection.active, true)) active.push_back(connection.serial());
+  if (std::exchange(connection.active, true)) return;
+  active.push_back(connection.serial());
+  connections.on_active(connection);
 }
 
 void Server::Impl::on_cm_event(verbs::CmEvent& event) {

@@ -88,6 +88,7 @@ class ServerConnection {
 
   bool active = false;   // the Server runs this connection at each turn
   bool to_trim = false;  // the Server will trim this connection soon
+  bool changes = false;  // ConnectionTable::on_active
 
  private:
   ServerConnection(const Shared& shared, CompletionQueues::Share completions, std::unique_ptr<verbs::CmId> id,

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace weft::rpcrdma {
+
+// ConnectionOrder says which connection of a Server gives way to a newcomer. A connection that never carried a Call in
+// its first second goes before all others. Else the group of addresses with most connections gives one up: one that has
+// rested for a second; then one that was silent for a second with Calls under way, which its client sends again; then
+// one without a Call yet, if these are more than a quarter of all; then any. Of several the one that was silent longest
+// goes.
+//
+// A group gives up a connection that is not at rest only to another group that then has no more connections than it
+// keeps. The rules are those of Ledger::gives_way, which judges every connection. Here each operation takes a time that
+// grows with the logarithm of the number of connections, because all are in order by what they were last seen to be.
+// Values without I/O or clock.
+class ConnectionOrder {
+ public:
+  // kNew: without a Call so far. kIdle: without a Call under way.
+  enum class Kind : std::uint8_t { kNew, kIdle, kBusy };
+  struct Seen {
+    Kind kind = Kind::kNew;
+    TimePoint used_at{};
+    friend auto operator<=>(const Seen&, const Seen&) = default;
+  };
+
+  // Each connection has a serial number of its own.
+  void add(std::uint32_t serial, const std::string& group, const Seen& seen);
+  // The connection was last seen as `before`.
+  void see(std::uint32_t serial, const std::string& group, const Seen& before, const Seen& now);
+  void remove(std::uint32_t serial, const std::string& group, const Seen& seen);
+
+  // The connection that gives way to a newcomer of that group. only_own: to a newcomer whose group may not have more.
+  std::optional<std::uint32_t> gives_way(const std::string& newcomer, bool only_own, TimePoint now) const;
+
+  // How many connections gives_way looked at so far.
+  std::uint64_t num_judged() const { return num_judged_; }
+
+ private:
+  // Of several that were used last at the same time the newest goes first.
+  struct Key {
+    TimePoint used_at{};
+    std::uint32_t serial = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+    friend std::strong_ordering operator<=>(const Key& a, const Key& b) {
+      const std::strong_ordering by_time = a.used_at <=> b.used_at;
+      return by_time != 0 ? by_time : b.serial <=> a.serial;
+    }
+  };
+  static constexpr std::size_t kKinds = 3;
+  using ByKind = std::array<std::set<Key>, kKinds>;
+  // The first connection of each kind.
+  using Fronts = std::array<std::optional<Key>, kKinds>;
+  struct Group {
+    std::size_t size = 0;
+    ByKind connections;
+  };
+  class Judge;
+
+  static Fronts fronts_of(const ByKind& connections);
+  template <typename F>
+  void change(const std::string& name, F&& f);
+
+  std::map<std::string, Group, std::less<>> groups_;
+  // The first connections of the groups of each size.
+  std::map<std::size_t, ByKind> by_size_;
+  std::set<Key> new_;  // without a Call, of all groups
+  std::size_t size_ = 0;
+  mutable std::uint64_t num_judged_ = 0;
+};
+
+}  // namespace weft::rpcrdma
