@@ -7,7 +7,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
-#include <unordered_map>
 
 #include "apps/common/command.h"
 #include "apps/common/output.h"
@@ -118,6 +117,7 @@ void ToRdma::take_in(tcp::socket socket) {
   const rpcrdma::ConnectionId id{static_cast<std::uint32_t>(++sums_.opened)};
   auto& session = sessions_.emplace_back(
       std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address, id.value), now_));
+  by_id_.emplace(id.value, session.get());
   session->start(std::move(socket));
 }
 
@@ -136,11 +136,9 @@ Ledger::Standing ToRdma::standing(const Session& session) const {
 bool ToRdma::make_place(const std::string& address) {
   forget_ended();
   while (places_.asks(address, 1) != Ledger::Verdict::kFits) {
-    std::unordered_map<std::uint64_t, Session*> by_tag;
-    for (const auto& session : sessions_) by_tag.emplace(session->id().value, session.get());
-    const auto leaves = places_.gives_way(address, 1, [&](std::uint64_t tag) { return standing(*by_tag.at(tag)); });
+    const auto leaves = places_.gives_way(address, 1, [&](std::uint64_t tag) { return standing(*by_id_.at(tag)); });
     if (!leaves) return false;
-    by_tag.at(*leaves)->give_way("all places are taken, and another client needs one");
+    by_id_.at(*leaves)->give_way("all places are taken, and another client needs one");
     forget_ended();
   }
   return true;
@@ -183,6 +181,7 @@ void ToRdma::forget_ended() {
     ++sums_.ended[static_cast<std::size_t>(session.end_reason())];
     if (shared_->observer != nullptr) shared_->observer->on_end(last);
     if (next_resting_ == at) ++next_resting_;
+    by_id_.erase(session.id().value);
     at = sessions_.erase(at);
   }
 }

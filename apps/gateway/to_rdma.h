@@ -11,6 +11,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "absl/status/statusor.h"
 #include "apps/metrics/snapshot.h"
@@ -115,6 +116,7 @@ class ToRdma {
   TimePoint now_{}, next_check_{}, next_look_{}, next_trim_{};
   Ledger places_{{}};
   std::list<std::unique_ptr<Session>> sessions_;
+  std::unordered_map<std::uint64_t, Session*> by_id_;  // sessions_ by the tag that places_ knows
   std::list<std::unique_ptr<Session>>::iterator next_resting_ = sessions_.end();
   std::size_t num_unseen_ = 0;                    // sessions that were not looked at since the device moved
   std::uint64_t num_calls_ = 0, num_placed_ = 0;  // of ended sessions
