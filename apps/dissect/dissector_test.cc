@@ -275,12 +275,12 @@ struct Placed final : Listener {
   void on_connection(const Connection&) override {}
   void on_frame(const Frame& frame) override {
     for (const Layer& layer : frame.layers) {
-      if (layer.kind == LayerKind::kRpc) rpc_lines.push_back(layer.line);
+      if (layer.kind == LayerKind::kRpc) rpc_lines.emplace_back(layer.line.str());
       for (const Field& field : layer.fields) {
         const ConstBytes octets = field.source == Source::kWire    ? frame.wire
                                   : field.source == Source::kUlpdu ? frame.ulpdu
                                                                    : frame.message;
-        EXPECT_LE(std::uint64_t{field.at} + field.len, octets.size()) << layer.line << ": " << field.name;
+        EXPECT_LE(std::uint64_t{field.at} + field.len, octets.size()) << layer.line.str() << ": " << field.name;
         if (layer.kind == LayerKind::kRpc && field.at == 0 && field.len == 0) ++num_nowhere;
       }
     }
