@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint32_t kXid = 7;
 const std::vector<std::uint8_t> kPart = {0, 0, 0, kXid, 1, 2, 3, 4};
 
-const TransportHeader kMiddle{.xid = kXid, .is_middle = true};
-const TransportHeader kLast{.xid = kXid, .has_payload = true};
+const TransportHeader kMiddle{{.xid = kXid, .is_middle = true}};
+const TransportHeader kLast{{.xid = kXid, .has_payload = true}};
 
 TEST(MessageParts, JoinsThem) {
   HeldMessages held;
@@ -49,7 +49,7 @@ TEST(MessageParts, ThatWereNotKeptStillHaveALastOne) {
   for (const ConstBytes first : {ConstBytes(kPart), ConstBytes()}) {
     parts.take(kMiddle, first);
     Frame frame;
-    parts.judge({.xid = kXid + 1, .has_payload = true}, frame);
+    parts.judge({{.xid = kXid + 1, .has_payload = true}}, frame);
     EXPECT_EQ(frame.findings.size(), 1u) << "inside the parts";
     ASSERT_TRUE(parts.ends(kLast));
     const MessageParts::Joined joined = parts.join(kPart);

@@ -350,7 +350,7 @@ TEST(HeldEntries, PartsWithoutRoomAreCut) {
   HeldMessages held{.now = HeldMessages::kMax - 1000};
   {
     MessageParts parts(held);
-    const TransportHeader header{.xid = 1, .is_middle = true};
+    const TransportHeader header{{.xid = 1, .is_middle = true}};
     parts.take(header, pattern(600));
     parts.take(header, pattern(600));
     const MessageParts::Joined joined = parts.join(pattern(10));
