@@ -23,10 +23,12 @@ namespace weft {
 // it ends (microseconds) or when it begins (octets); until then the caller's guess counts, or the client's last turns
 // tell. So a client that asks for little is next, however many others wait for how much.
 //
-// Waiting earns nothing: a client that comes into the line counts as if it had received as much as the one that was
-// next last. Clients (and addresses) that come for the first time are next soon, but stand one behind the other, as if
-// all of them were one client. So connecting anew wins no turn from clients that are here. A newcomer stands as far
-// behind as if the newcomers before it asked for as much as it does itself.
+// Waiting earns nothing: a client that comes into the line, or that others passed because it could not begin, counts as
+// if it had received as much as the one that was next last. A client (or address) that comes for the first time counts
+// as if it had received as much as any client had that is gone. So a client that leaves and comes back begins no
+// earlier than if it had stayed. Newcomers that had one turn and no second one count as one client: the next newcomer
+// stands behind what they received in these turns, but no further than if each of them, and the client that received
+// most, had received what it asks for itself. A client that received nothing moves nobody's place.
 //
 // The line knows a client from its first push until remove() and the end of its last turn. It bounds nothing: the
 // things in it hold Leases of a Ledger. The same rule for threads as of the Ledger.
@@ -43,8 +45,8 @@ class FairLine {
     Amount expected = 0;  // for done()
   };
 
-  // max_turns: turns of one address that may go on at once. usual: the least distance between two newcomers.
-  explicit FairLine(std::size_t max_turns = SIZE_MAX, Amount usual = 1) : max_turns_(max_turns), usual_(usual) {}
+  // max_turns: turns of one address that may go on at once.
+  explicit FairLine(std::size_t max_turns = SIZE_MAX) : max_turns_(max_turns) {}
   FairLine(const FairLine&) = delete;
   FairLine& operator=(const FairLine&) = delete;
 
@@ -60,7 +62,7 @@ class FairLine {
   void done(std::uint64_t client, Amount expected, Amount cost);
 
   // serve_at_once: a client that does not wait received something; 0: nothing to speak of. From now on the line knows
-  // the client, and newcomers stand behind it.
+  // the client: its place is before those of later newcomers that expect as much.
   void serve_at_once(const Client& client, Amount cost);
 
   // Offer is the answer of a client whose turn came: it began, at this cost, or it has to wait on. Then others do not
@@ -106,19 +108,28 @@ class FairLine {
     std::uint64_t served = 0;
     auto operator<=>(const Place&) const = default;
   };
+  // Turns: a member has had none yet, its first one, or more.
+  enum class Turns : std::uint8_t { kNone, kFirst, kMore };
   // Received is what a member of an Order received, and what it is likely to receive in its next turn.
   struct Received {
     Amount sum = 0;
     Amount per_turn = 0;
+    Turns turns = Turns::kNone;
+    Amount in_door = 0;  // kFirst: its part of Order::door
 
     void count(Amount cost) { per_turn = per_turn == 0 ? cost : per_turn - per_turn / 4 + cost / 4; }
   };
-  // Order: the members that wait, the next one first; and where others begin.
+  // Order: the members that wait, the next one first; and where others begin. A turn begins at no more than `floor`. So
+  // `most` and `gone` are beyond `floor` by no more than the turns that one member had at once, and `door` is by no
+  // more than the first turns in it.
   template <typename Member>
   struct Order {
     std::map<Place, Member*> line;
     Amount floor = 0;  // received by the one that was next last
-    Amount door = 0;   // where the next newcomer begins
+    Amount most = 0;   // the most that a member has received
+    Amount gone = 0;   // the most that a member had received when it went
+    Amount door = 0;   // where the first turns in it began, and what they cost
+    std::size_t num_first = 0;
   };
   struct Address;
   struct Member {
@@ -170,7 +181,11 @@ class FairLine {
   template <typename M>
   void charge(M& member, Order<M>& order, Amount from, Amount to);
   template <typename M>
-  void begin_anew(M& member, Order<M>& order, Amount expected);
+  void begin_anew(M& member, const Order<M>& order, Amount expected);
+  template <typename M>
+  void begin_turn(M& member, Order<M>& order);
+  template <typename M>
+  void go(const M& member, Order<M>& order);
   template <typename M>
   void stand(M& member, Order<M>& order);
   template <typename M>
@@ -180,7 +195,6 @@ class FairLine {
   static constexpr Amount kMaxCost = Amount{1} << 40;
 
   const std::size_t max_turns_;
-  const Amount usual_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Member>> clients_;
   std::unordered_map<std::string, std::unique_ptr<Address>> addresses_;
   Order<Address> order_;
@@ -191,19 +205,43 @@ class FairLine {
 
 template <typename T>
 template <typename M>
-void FairLine<T>::begin_anew(M& member, Order<M>& order, Amount expected) {
-  const Amount mean = std::max<Amount>(mean_.per_turn, usual_);
-  const Amount ahead = order.door - std::min(order.door, order.floor);
-  const Amount own = expected == 0 ? ahead : ahead / mean * std::min(expected, mean);
-  member.received.sum = order.floor + own;
-  order.door = std::max(order.floor, order.door) + mean;
+void FairLine<T>::begin_anew(M& member, const Order<M>& order, Amount expected) {
+  Amount ahead = std::max({order.floor, order.most, order.door}) - order.floor;
+  if (expected != 0) ahead = std::min(ahead, (1 + order.num_first) * expected);
+  member.received.sum = std::max(order.floor + ahead, order.gone);
+  member.place.served = ++last_served_;
+}
+
+template <typename T>
+template <typename M>
+void FairLine<T>::begin_turn(M& member, Order<M>& order) {
+  Received& received = member.received;
+  // A member whose turn it was would have begun before the floor came so far.
+  if (member.waits() && order.floor > member.place.due) received.sum += order.floor - member.place.due;
+  order.floor = std::max(order.floor, received.sum);
+  if (received.turns == Turns::kNone) {
+    received.turns = Turns::kFirst;
+    if (order.door <= received.sum) order.num_first = 0;
+    order.door = std::max(order.door, received.sum);
+    ++order.num_first;
+  } else if (received.turns == Turns::kFirst) {
+    received.turns = Turns::kMore;
+    order.door -= std::min(order.door, received.in_door);
+    order.num_first -= std::min<std::size_t>(order.num_first, 1);
+  }
+}
+
+template <typename T>
+template <typename M>
+void FairLine<T>::go(const M& member, Order<M>& order) {
+  if (member.received.turns != Turns::kNone) order.gone = std::max(order.gone, member.received.sum);
 }
 
 template <typename T>
 template <typename M>
 void FairLine<T>::stand(M& member, Order<M>& order) {
   member.received.sum = std::max(member.received.sum, order.floor);
-  member.place = {member.received.sum + member.likely(), ++last_served_};
+  member.place.due = member.received.sum + member.likely();
   order.line.emplace(member.place, &member);
 }
 
@@ -268,7 +306,12 @@ typename FairLine<T>::Address* FairLine<T>::next_address() const {
 template <typename T>
 template <typename M>
 void FairLine<T>::charge(M& member, Order<M>& order, Amount from, Amount to) {
-  member.received.sum = member.received.sum - std::min(member.received.sum, from) + to;
+  Received& received = member.received;
+  received.sum = received.sum - std::min(received.sum, from) + to;
+  if (received.turns == Turns::kFirst) {
+    received.in_door = received.in_door - std::min(received.in_door, from) + to;
+    order.door = order.door - std::min(order.door, from) + to;
+  }
   restand(member, order);
 }
 
@@ -298,6 +341,9 @@ void FairLine<T>::settle(Member& member, Amount expected, Amount cost) {
   member.received.count(cost);
   member.address->received.count(cost);
   charge(member, expected, cost);
+  Address& address = *member.address;
+  address.order.most = std::max(address.order.most, member.received.sum);
+  order_.most = std::max(order_.most, address.received.sum);
 }
 
 template <typename T>
@@ -391,8 +437,8 @@ bool FairLine<T>::may_pass(const Place& address, std::uint64_t client, Amount ex
 
 template <typename T>
 void FairLine<T>::begin_turn(Member& member) {
-  order_.floor = std::max(order_.floor, member.address->received.sum);
-  member.address->order.floor = std::max(member.address->order.floor, member.received.sum);
+  begin_turn(*member.address, order_);
+  begin_turn(member, member.address->order);
 }
 
 // As if it had come into the line and been next.
@@ -444,9 +490,11 @@ template <typename T>
 void FairLine<T>::forget_if_over(Member& member) {
   if (!member.is_removed || member.waits() || member.num_turns != 0) return;
   Address& address = *member.address;
+  go(member, address.order);
   const std::uint64_t number = member.number;
   clients_.erase(number);
   if (--address.num_members != 0) return;
+  go(address, order_);
   const std::string name = address.name;
   addresses_.erase(name);
 }

@@ -74,15 +74,12 @@ class Budget {
   static constexpr std::size_t kNumLines = 2;
   using Line = FairLine<BudgetShare*>;
 
-  // Octets of a large Call. A client that has done any Call is before newcomers that ask for such ones.
-  static constexpr Amount kUsualCall = Amount{1} << 20;
-
   bool serve_next(std::size_t line);
 
   const Bounds bounds_;
   Ledger memory_;
   Ledger finishing_;
-  std::array<Line, kNumLines> lines_{Line(SIZE_MAX, kUsualCall), Line(SIZE_MAX, kUsualCall)};
+  std::array<Line, kNumLines> lines_;
   std::uint64_t last_number_ = 0;
   std::uint64_t seen_returns_ = 0;
   bool is_due_ = false;           // a line has changed
