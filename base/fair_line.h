@@ -85,12 +85,8 @@ class FairLine {
   // The client waits no more. The line still knows it.
   void withdraw(std::uint64_t client);
 
-  // The client is gone. Its waiting things that `is_wanted` does not want are returned; the others get their turns.
-  template <typename F>
-  std::vector<T> remove(std::uint64_t client, F&& is_wanted);
-  std::vector<T> remove(std::uint64_t client) {
-    return remove(client, [](const T&) { return false; });
-  }
+  // The client is gone. Its waiting things are returned.
+  std::vector<T> remove(std::uint64_t client);
 
   // Waiting things: of all, of an address, of a client.
   std::size_t size() const { return size_; }
@@ -461,29 +457,20 @@ void FairLine<T>::withdraw(std::uint64_t client) {
 }
 
 template <typename T>
-template <typename F>
-std::vector<T> FairLine<T>::remove(std::uint64_t client, F&& is_wanted) {
-  std::vector<T> unwanted;
+std::vector<T> FairLine<T>::remove(std::uint64_t client) {
+  std::vector<T> left;
   const auto at = clients_.find(client);
-  if (at == clients_.end()) return unwanted;
+  if (at == clients_.end()) return left;
   Member& member = *at->second;
   member.is_removed = true;
   if (member.waits()) {
-    std::deque<typename Member::Waiting> wanted;
-    for (auto& thing : member.things) {
-      if (is_wanted(std::as_const(thing.what))) {
-        wanted.push_back(std::move(thing));
-      } else {
-        unwanted.push_back(std::move(thing.what));
-      }
-    }
-    if (wanted.empty()) leave(member);
-    member.things = std::move(wanted);
-    member.address->num_things -= unwanted.size();
-    size_ -= unwanted.size();
+    leave(member);
+    for (auto& thing : std::exchange(member.things, {})) left.push_back(std::move(thing.what));
+    member.address->num_things -= left.size();
+    size_ -= left.size();
   }
   forget_if_over(member);
-  return unwanted;
+  return left;
 }
 
 template <typename T>

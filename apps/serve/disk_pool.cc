@@ -69,8 +69,7 @@ void DiskPool::forget(std::uint32_t connection) {
   {
     std::lock_guard lock(mutex_);
     for (Lane& lane : lanes_) {
-      const auto stays = [](const Waiting&) { return false; };
-      for (Waiting& waiting : lane.line.remove(connection, stays)) cancelled.push_back(std::move(waiting.task));
+      for (Waiting& waiting : lane.line.remove(connection)) cancelled.push_back(std::move(waiting.task));
       lane.clients.erase(connection);
     }
     num_queued_.fetch_sub(cancelled.size(), std::memory_order_relaxed);

@@ -30,8 +30,8 @@ class NfsService : public rpcrdma::Service {
   void attach(rpcrdma::Server& server) { server_ = &server; }
 
   void on_call(rpcrdma::ServedCall call) override;
-  // The waiting tasks of a lost connection are given up, except the Calls whose Replies are kept. The backend hears of
-  // the client's end when the last of its tasks is gone.
+  // The waiting tasks of a lost connection are cancelled. The backend hears of the client's end when the last of its
+  // tasks is gone.
   void on_end(const rpcrdma::ConnectionEnd& end) override {
     pool_.forget(end.connection.value);
     clients_.erase(end.connection.value);
