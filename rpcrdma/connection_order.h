@@ -55,7 +55,7 @@ class ConnectionOrder {
     friend bool operator==(const Key&, const Key&) = default;
     friend std::strong_ordering operator<=>(const Key& a, const Key& b) {
       const std::strong_ordering by_time = a.used_at <=> b.used_at;
-      return by_time != 0 ? by_time : b.serial <=> a.serial;
+      return std::is_neq(by_time) ? by_time : b.serial <=> a.serial;
     }
   };
   static constexpr std::size_t kKinds = 3;
