@@ -16,8 +16,8 @@
 // Text on the dissector's hot path: most of the time for a message goes into its lines.
 namespace weft::apps::dissect {
 
-// Line: text that grows at its end, and that keeps its memory for the next text when it is cleared. Unlike a
-// std::string it lends memory that nobody has filled before: a number is written where it stays.
+// Line: text that grows at its end. It keeps its memory for the next text when it is cleared. Unlike a std::string it
+// lends the memory behind the text, so that a number is written where it stays.
 class Line {
  public:
   Line() = default;

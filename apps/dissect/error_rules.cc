@@ -399,7 +399,7 @@ void ErrorRules::judge_type(Side from, const TransportHeader& header, std::uint3
   const auto& refused = halves_[static_cast<std::size_t>(from)].refused_type;
   if (!refused || refused->type != type || !frame.findings.empty()) return;
   if (static_cast<std::int32_t>(num - refused->num_uncaused) <= 0) return;
-  frame.find("W2-7.1.3-2", fmt::format("{} again, which the other side has refused", header.type),
+  frame.find("W2-7.1.3-2", fmt::format("{} again, which the other side has refused", type_str(header.type)),
              "the receiver refuses it again");
 }
 

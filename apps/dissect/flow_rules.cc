@@ -15,6 +15,7 @@ namespace weft::apps::dissect {
 namespace {
 
 using rpcrdma::Protocol;
+using rpcrdma::v2_wg07::Htype;
 
 constexpr std::string_view kNoReceive = "the receiver may have no Receive for it, and end the connection";
 constexpr std::string_view kInvalCont = "the receiver answers RDMA2_ERROR with INVAL_CONT, and drops it";
@@ -22,14 +23,6 @@ constexpr std::string_view kInvalCont = "the receiver answers RDMA2_ERROR with I
 // Numbers of messages are modulo 2^32 (W2-4.2.1-9).
 std::int32_t distance(std::uint32_t to, std::uint32_t from) {
   return static_cast<std::int32_t>(to - from);
-}
-
-bool is_error(const TransportHeader& header) {
-  return header.type.ends_with("_ERROR");
-}
-
-bool is_properties(const TransportHeader& header) {
-  return header.type == "RDMA2_CONNPROP_MIDDLE" || header.type == "RDMA2_CONNPROP_FINAL";
 }
 
 }  // namespace
@@ -61,20 +54,20 @@ bool FlowRules::knows_num_left(Side of) const {
 void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame) {
   Half& own = half(from);
   ++own.num_messages;
-  const bool is_grant = header != nullptr && header->type == "RDMA2_GRANT";
+  const bool is_grant = header != nullptr && header->is(Htype::kGrant);
   if (is_judging && protocol_ != Protocol::k1) {
     judge_first(from, len, frame);
     if (protocol_ == Protocol::k2Wg07) judge_number(from, is_grant, frame);
     if (protocol_ == Protocol::k2Wg07 && header != nullptr) judge_properties(own, *header, frame);
   }
   if (header == nullptr) return;
-  own.has_answered |= !is_error(*header);
-  if (is_properties(*header)) {
-    own.properties = header->type.ends_with("_FINAL") ? Properties::kFinal : Properties::kMiddle;
+  own.has_answered |= !header->error;
+  if (header->is_connprop_wg07()) {
+    own.properties = header->is(Htype::kConnpropFinal) ? Properties::kFinal : Properties::kMiddle;
   }
   own.told_before = own.told;
   const bool has_word = protocol_ == Protocol::k2Wg07 && header->version == 2;
-  if (is_judging && has_word && !own.told && !own.has_lost_words && !is_error(*header))
+  if (is_judging && has_word && !own.told && !own.has_lost_words && !header->error)
     judge_limit(from, header->credit, frame);
   if (has_word && (!own.told || distance(header->credit, *own.told) > 0)) own.told = header->credit;
 }
@@ -130,12 +123,12 @@ void FlowRules::judge_limit(Side from, std::uint32_t word, Frame& frame) {
 }
 
 void FlowRules::judge_properties(const Half& own, const TransportHeader& header, Frame& frame) const {
-  if (own.properties == Properties::kFinal && is_properties(header)) {
-    frame.find("W2-6.3.4-2", fmt::format("{} behind RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
+  if (own.properties == Properties::kFinal && header.is_connprop_wg07()) {
+    frame.find("W2-6.3.4-2", fmt::format("{} behind RDMA2_CONNPROP_FINAL", type_str(header.type)), kInvalCont);
   }
-  const bool may_stand_inside = is_properties(header) || header.type == "RDMA2_GRANT" || is_error(header);
+  const bool may_stand_inside = header.is_connprop_wg07() || header.is(Htype::kGrant) || header.error;
   if (own.properties == Properties::kMiddle && !may_stand_inside) {
-    frame.find("W2-6.3.3-3", fmt::format("{} before RDMA2_CONNPROP_FINAL", header.type), kInvalCont);
+    frame.find("W2-6.3.3-3", fmt::format("{} before RDMA2_CONNPROP_FINAL", type_str(header.type)), kInvalCont);
   }
 }
 

@@ -23,7 +23,9 @@ using rpcrdma::v2::Propval;
 
 // Most messages have no properties.
 bool has_properties(Protocol protocol, const TransportHeader& header) {
-  return protocol != Protocol::k1 && (header.type.starts_with("RDMA2_CONNPROP") || header.type.ends_with("PROP"));
+  using enum cel05::Proc;
+  if (protocol == Protocol::k2Wg07) return header.is_connprop_wg07();
+  return header.is(kConnprop) || header.is(kReqprop) || header.is(kResprop) || header.is(kUpdprop);
 }
 
 // An answer has three parts. Each property of the request is in at most one of them.

@@ -56,7 +56,7 @@ std::uint32_t type_word(ConstBytes message) {
 // message that is no error settles the version.
 bool RpcDecoder::read_header(ConstBytes message, Side from) {
   if (protocol_ && parse_transport_header(*protocol_, message, header_)) {
-    if (from == Side::kServer && !header_.type.ends_with("_ERROR")) is_settled_ = true;
+    if (from == Side::kServer && !header_.error) is_settled_ = true;
     return true;
   }
   if (is_settled_) return false;
@@ -70,7 +70,7 @@ bool RpcDecoder::read_header(ConstBytes message, Side from) {
 
 // What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
-  const bool is_v1_error = header.type == "RDMA_ERROR";
+  const bool is_v1_error = header.is(rpcrdma::v1::Proc::kError);
   if (header.reply && !is_v1_error) return !*header.reply;
   if (header.has_payload) {
     XdrReader in(send.octets.subspan(header.len));
@@ -266,7 +266,8 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   if (counts_messages && is_judging(send.in_order, send.from) && flow_.knows_num_left(send.from))
     frame.facts.credit = flow_.num_left(send.from);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), header.type, Hex32(header.xid).str());
+  layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), type_str(header.type),
+             Hex32(header.xid).str());
   if (counts_messages) {
     layer.line(FMT_COMPILE("up to message {}{}"), header.credit, header.text);
   } else {

@@ -133,11 +133,12 @@ bool any_wraps(const rpcrdma::ChunkListsView& lists) {
 }
 
 void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& frame) {
-  if (header.type == "RDMA_MSGP") {
+  using enum rpcrdma::v1::Proc;
+  if (header.is(kMsgp)) {
     frame.find("R1-5.6.1-01", "RDMA_MSGP is never sent", effect_of(Protocol::k1, to_responder));
-  } else if (header.type == "RDMA_DONE") {
+  } else if (header.is(kDone)) {
     frame.find("R1-5.6.2-01", "RDMA_DONE is never sent", kDropped);
-  } else if (header.type == "RDMA_ERROR" && to_responder) {
+  } else if (header.is(kError) && to_responder) {
     frame.find("R1-5.2.4-03", "a requester sends RDMA_ERROR", kDropped);
   }
   if (!header.external) return;
@@ -189,9 +190,9 @@ void judge_option(const TransportHeader& header, ConstBytes payload, bool is_rep
 }
 
 void judge_v2_type(const TransportHeader& header, ConstBytes payload, Frame& frame) {
-  if (header.type == "RDMA2_OPTIONAL") {
+  if (header.is(rpcrdma::v2_cel05::Proc::kOptional)) {
     judge_option(header, payload, header.reply.value_or(false), frame);
-  } else if (header.type == "RDMA2_GRANT" && header.xid != 0) {
+  } else if (header.is(rpcrdma::v2_wg07::Htype::kGrant) && header.xid != 0) {
     frame.find("W2-6.3.2-1", fmt::format("RDMA2_GRANT with XID {:#010x}", header.xid), "the receiver ignores the XID");
   }
 }

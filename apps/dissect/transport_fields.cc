@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "rpcrdma/v1/header.h"
 #include "rpcrdma/v2/properties.h"
 #include "rpcrdma/v2_cel05/header.h"
 #include "rpcrdma/v2_cel05/properties.h"
@@ -15,6 +16,9 @@ namespace weft::apps::dissect {
 
 namespace {
 
+namespace v1 = rpcrdma::v1;
+namespace cel05 = rpcrdma::v2_cel05;
+namespace wg07 = rpcrdma::v2_wg07;
 using rpcrdma::Protocol;
 using rpcrdma::xdr::XdrReader;
 
@@ -133,12 +137,11 @@ struct Words {
 };
 
 void tell_lists(const TransportHeader& header, Words& words) {
-  const bool is_call_external = header.type == "RDMA2_CALL_EXTERNAL";
-  const bool is_wg07_reply = header.type == "RDMA2_REPLY_INLINE" || header.type == "RDMA2_REPLY_EXTERNAL";
-  if (is_call_external) words.read_list("Call chunk");
+  if (header.is(wg07::Htype::kCallExternal)) words.read_list("Call chunk");
+  const bool is_wg07_reply = header.is(wg07::Htype::kReplyInline) || header.is(wg07::Htype::kReplyExternal);
   if (!is_wg07_reply) words.read_list("Read list");
   words.write_list();
-  if (header.type != "RDMA2_REPLY_INLINE") words.reply_chunk();
+  if (!header.is(wg07::Htype::kReplyInline)) words.reply_chunk();
 }
 
 // The arms of RDMA2_ERROR (cel05 section 7.2, wg07 section 6.3.1): the drafts number their errors differently.
@@ -162,26 +165,27 @@ void tell_error(Protocol protocol, Words& words) {
     case Protocol::k1:
       if (!words.in.rest().empty()) (void)(words.u32("rdma_vers_low") && words.u32("rdma_vers_high"));
       return;
-    case Protocol::k2Cel05: return tell_arm(rpcrdma::v2_cel05::Err{err}, words);
-    case Protocol::k2Wg07: return tell_arm(rpcrdma::v2_wg07::Err{err}, words);
+    case Protocol::k2Cel05: return tell_arm(cel05::Err{err}, words);
+    case Protocol::k2Wg07: return tell_arm(wg07::Err{err}, words);
   }
 }
 
 // Whether the type is one without chunk lists, whose words are told.
-bool tell_properties(std::string_view type, Words& words) {
-  const auto& cel05 = rpcrdma::v2_cel05::kProperties;
-  if (type == "RDMA2_OPTIONAL") {
+bool tell_properties(const TransportHeader& header, Words& words) {
+  using enum cel05::Proc;
+  const auto& table = cel05::kProperties;
+  if (header.is(kOptional)) {
     (void)(words.u32("rdma_optdir") && words.u32("rdma_opttype") && words.opaque("rdma_optinfo"));
-  } else if (type == "RDMA2_CONNPROP") {
-    (void)(words.propset("rdma_start", cel05) && words.propsubset("rdma_nochg"));
-  } else if (type == "RDMA2_REQPROP") {
-    words.propset("rdma_want", cel05);
-  } else if (type == "RDMA2_RESPROP") {
-    (void)(words.propsubset("rdma_done") && words.propsubset("rdma_rejected") && words.propset("rdma_other", cel05));
-  } else if (type == "RDMA2_UPDPROP") {
-    words.propset("rdma_now", cel05);
-  } else if (type == "RDMA2_CONNPROP_MIDDLE" || type == "RDMA2_CONNPROP_FINAL") {
-    words.propset("rdma_props", rpcrdma::v2_wg07::kProperties);
+  } else if (header.is(kConnprop)) {
+    (void)(words.propset("rdma_start", table) && words.propsubset("rdma_nochg"));
+  } else if (header.is(kReqprop)) {
+    words.propset("rdma_want", table);
+  } else if (header.is(kResprop)) {
+    (void)(words.propsubset("rdma_done") && words.propsubset("rdma_rejected") && words.propset("rdma_other", table));
+  } else if (header.is(kUpdprop)) {
+    words.propset("rdma_now", table);
+  } else if (header.is_connprop_wg07()) {
+    words.propset("rdma_props", wg07::kProperties);
   } else {
     return false;
   }
@@ -215,24 +219,21 @@ void tell_header_fields(Protocol protocol, const TransportHeader& header, ConstB
   Words words{XdrReader(message.first(header.len)), layer};
   std::uint32_t type = 0;
   if (!words.hex32("rdma_xid") || !words.u32("rdma_vers") || !words.u32("rdma_credit") || !words.in.u32(type)) return;
-  layer.field(protocol == Protocol::k2Wg07 ? "rdma_htype" : "rdma_proc", kTypeAt, 4, "{} ({})", type, header.type);
+  layer.field(protocol == Protocol::k2Wg07 ? "rdma_htype" : "rdma_proc", kTypeAt, 4, "{} ({})", type,
+              type_str(header.type));
   layer.field("header", 0, header.len, "{} bytes", header.len);
-  if (header.type.ends_with("_ERROR")) return tell_error(protocol, words);
-  if (tell_properties(header.type, words)) return;
-  if (header.type == "RDMA_MSGP" && (!words.u32("rdma_align") || !words.u32("rdma_thresh"))) return;
-  if (header.type == "RDMA_DONE") return;
-  const bool is_cel05_message = header.type == "RDMA2_MSG" || header.type == "RDMA2_NOMSG";
+  if (header.error) return tell_error(protocol, words);
+  if (tell_properties(header, words)) return;
+  if (header.is(v1::Proc::kMsgp) && (!words.u32("rdma_align") || !words.u32("rdma_thresh"))) return;
+  const bool is_cel05_message = header.is(cel05::Proc::kMsg) || header.is(cel05::Proc::kNomsg);
   if (is_cel05_message && !words.u32("rdma_direction")) return;
-  if (header.type.ends_with("_MIDDLE")) {
+  if (header.is_middle) {
     words.u32("rdma_remaining");
     return;
   }
-  const bool has_handle =
-      is_cel05_message || header.type == "RDMA2_CALL_INLINE" || header.type == "RDMA2_CALL_EXTERNAL";
-  if (has_handle && !words.hex32("rdma_inv_handle")) return;
-  const bool has_lists = protocol == Protocol::k1 || is_cel05_message || header.type.ends_with("_INLINE") ||
-                         header.type.ends_with("_EXTERNAL");
-  if (has_lists) tell_lists(header, words);
+  const bool is_wg07_call = header.is(wg07::Htype::kCallInline) || header.is(wg07::Htype::kCallExternal);
+  if ((is_cel05_message || is_wg07_call) && !words.hex32("rdma_inv_handle")) return;
+  if (header.has_payload || header.external) tell_lists(header, words);
 }
 
 }  // namespace weft::apps::dissect

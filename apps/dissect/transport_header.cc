@@ -31,7 +31,7 @@ void tell_inv_handle(std::uint32_t handle, TransportHeader& out) {
 
 // ---- version 1
 
-std::string_view type_str(v1::Proc proc) {
+std::string_view name_of(v1::Proc proc) {
   switch (proc) {
     case v1::Proc::kMsg: return "RDMA_MSG";
     case v1::Proc::kNomsg: return "RDMA_NOMSG";
@@ -52,7 +52,7 @@ bool parse_v1(ConstBytes message, TransportHeader& out) {
   out.xid = header.xid;
   out.version = header.vers;
   out.credit = header.credit;
-  out.type = type_str(header.proc);
+  out.type = header.proc;
   out.external = header.proc == v1::Proc::kNomsg;
   out.has_payload = header.proc == v1::Proc::kMsg || header.proc == v1::Proc::kMsgp;
   if (header.proc == v1::Proc::kError) {
@@ -74,7 +74,7 @@ bool parse_v1(ConstBytes message, TransportHeader& out) {
 
 // ---- cel05
 
-std::string_view type_str(cel05::Proc proc) {
+std::string_view name_of(cel05::Proc proc) {
   switch (proc) {
     case cel05::Proc::kMsg: return "RDMA2_MSG";
     case cel05::Proc::kNomsg: return "RDMA2_NOMSG";
@@ -136,7 +136,7 @@ void tell_body(const cel05::Updprop& body, TransportHeader& out) {
 
 // ---- wg07
 
-std::string_view type_str(wg07::Htype htype) {
+std::string_view name_of(wg07::Htype htype) {
   switch (htype) {
     case wg07::Htype::kError: return "RDMA2_ERROR";
     case wg07::Htype::kGrant: return "RDMA2_GRANT";
@@ -217,9 +217,9 @@ bool parse_v2(ConstBytes message, TransportHeader& out) {
       [&out](auto& body) {
         using Body = std::remove_cvref_t<decltype(body)>;
         if constexpr (std::is_same_v<Header, cel05::Header>) {
-          out.type = type_str(Body::kProc);
+          out.type = Body::kProc;
         } else {
-          out.type = type_str(Body::kHtype);
+          out.type = Body::kHtype;
         }
         tell_body(body, out);
       },
@@ -230,6 +230,13 @@ bool parse_v2(ConstBytes message, TransportHeader& out) {
 }
 
 }  // namespace
+
+std::string_view type_str(const TransportType& type) {
+  if (const auto* proc = std::get_if<v1::Proc>(&type)) return name_of(*proc);
+  if (const auto* proc = std::get_if<cel05::Proc>(&type)) return name_of(*proc);
+  if (const auto* htype = std::get_if<wg07::Htype>(&type)) return name_of(*htype);
+  return "";
+}
 
 bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out) {
   out.clear();
