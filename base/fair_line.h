@@ -23,12 +23,14 @@ namespace weft {
 // it ends (microseconds) or when it begins (octets); until then the caller's guess counts, or the client's last turns
 // tell. So a client that asks for little is next, however many others wait for how much.
 //
-// Waiting earns nothing: a client that comes into the line, or that others passed because it could not begin, counts as
-// if it had received as much as the one that was next last. A client (or address) that comes for the first time counts
-// as if it had received as much as any client had that is gone. So a client that leaves and comes back begins no
-// earlier than if it had stayed. Newcomers that had one turn and no second one count as one client: the next newcomer
-// stands behind what they received in these turns, but no further than if each of them, and the client that received
-// most, had received what it asks for itself. A client that received nothing moves nobody's place.
+// Waiting earns nothing. A client that comes into the line counts as if it had received as much as the client that was
+// next last. So does a client that others passed because it could not begin.
+//
+// Coming anew earns nothing, either. A newcomer (client or address) counts as if it had received as much as any client
+// that is gone. So a client that leaves and comes back begins no earlier than if it had stayed. Newcomers with one turn
+// and no second one count together as one client, and the next newcomer stands behind all that they received. But a
+// newcomer that asks for little stands no further back than if each of them, and the client that received most, had
+// received as little. A client that received nothing moves no place.
 //
 // The line knows a client from its first push until remove() and the end of its last turn. It bounds nothing: the
 // things in it hold Leases of a Ledger. The same rule for threads as of the Ledger.
@@ -62,7 +64,7 @@ class FairLine {
   void done(std::uint64_t client, Amount expected, Amount cost);
 
   // serve_at_once: a client that does not wait received something; 0: nothing to speak of. From now on the line knows
-  // the client: its place is before those of later newcomers that expect as much.
+  // the client. Later newcomers that expect as much stand behind it.
   void serve_at_once(const Client& client, Amount cost);
 
   // Offer is the answer of a client whose turn came: it began, at this cost, or it has to wait on. Then others do not
@@ -115,17 +117,17 @@ class FairLine {
 
     void count(Amount cost) { per_turn = per_turn == 0 ? cost : per_turn - per_turn / 4 + cost / 4; }
   };
-  // Order: the members that wait, the next one first; and where others begin. A turn begins at no more than `floor`. So
-  // `most` and `gone` are beyond `floor` by no more than the turns that one member had at once, and `door` is by no
+  // Order: the members that wait, the next one first; and where newcomers begin. A turn begins at no more than `floor`.
+  // So `most` and `gone` exceed `floor` by no more than the turns that one member had at once. `door` exceeds it by no
   // more than the first turns in it.
   template <typename Member>
   struct Order {
     std::map<Place, Member*> line;
-    Amount floor = 0;  // received by the one that was next last
-    Amount most = 0;   // the most that a member has received
-    Amount gone = 0;   // the most that a member had received when it went
-    Amount door = 0;   // where the first turns in it began, and what they cost
-    std::size_t num_first = 0;
+    Amount floor = 0;           // received by the one that was next last
+    Amount most = 0;            // the most that a member has received
+    Amount gone = 0;            // the most that a member had received when it went
+    Amount door = 0;            // where the first turns of newcomers began, and what these turns cost
+    std::size_t num_first = 0;  // of these turns
   };
   struct Address;
   struct Member {

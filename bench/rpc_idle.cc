@@ -100,12 +100,7 @@ class Clients {
     if (work.procedure == bench::kNull) args_.resize(work.len, 0x5a);
     if (work.procedure != bench::kNull) out.u32(work.len);
     if (work.procedure == bench::kGetattr) out.u32(work.len);
-    rpcrdma::CallSpec spec;
-    spec.program = binding.program;
-    spec.version = binding.version;
-    spec.procedure = work.procedure;
-    spec.binding = &binding;
-    spec.args = args_;
+    rpcrdma::CallSpec spec = bench::works_call(work.procedure, args_);
     if (work.procedure == bench::kRead) spec.result_items = MutBytes(room_).first(work.len);
     spec.max_results = binding.max_results(work.procedure, spec.args, {});
     return spec;

@@ -206,12 +206,7 @@ void Pair::start(const Work& work) {
   rpcrdma::xdr::XdrWriter out(args_);
   if (work.procedure != bench::kNull) out.u32(work.bound);
   if (work.procedure != bench::kNull && work.procedure < bench::kRead) out.u32(work.len);
-  rpcrdma::CallSpec spec;
-  spec.program = binding.program;
-  spec.version = binding.version;
-  spec.procedure = work.procedure;
-  spec.binding = &binding;
-  spec.args = args_;
+  rpcrdma::CallSpec spec = bench::works_call(work.procedure, args_);
   const std::size_t behind = args_.size();
   std::span<const std::size_t> reduced;
   if (work.procedure == bench::kRead) spec.result_items = MutBytes(data_).first(work.len);

@@ -6,6 +6,7 @@
 
 #include "nfsulb/schema.h"
 #include "nfsulb/walk.h"
+#include "rpcrdma/call.h"
 #include "rpcrdma/server.h"
 #include "rpcrdma/xdr/xdr.h"
 
@@ -52,6 +53,18 @@ inline constexpr nfsulb::Program kProgram{kProcedures};
 inline const rpcrdma::Binding& works_binding() {
   static constexpr rpcrdma::Binding kBinding = nfsulb::binding_of<program::kProgram>(0x20005747, 1);
   return kBinding;
+}
+
+// A Call of the program, but for its items and its max_results. args stay as long as the Call.
+inline rpcrdma::CallSpec works_call(Procedure procedure, ConstBytes args) {
+  const rpcrdma::Binding& binding = works_binding();
+  rpcrdma::CallSpec spec;
+  spec.program = binding.program;
+  spec.version = binding.version;
+  spec.procedure = procedure;
+  spec.binding = &binding;
+  spec.args = args;
+  return spec;
 }
 
 class WorksService final : public rpcrdma::Service {

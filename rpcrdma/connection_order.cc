@@ -28,7 +28,7 @@ class ConnectionOrder::Judge {
   Judge(TimePoint now, bool has_many_new, std::uint64_t& num_judged)
       : now_(now), has_many_new_(has_many_new), num_judged_(num_judged) {}
 
-  // Whether one of these is.
+  // Whether one of these was silent for a second.
   bool is_silent(const std::set<Key>& connections) const {
     if (connections.empty()) return false;
     ++num_judged_;
@@ -37,7 +37,7 @@ class ConnectionOrder::Judge {
   // One without a Call in its first second.
   std::optional<std::uint32_t> unused(const ByKind& of) const { return silent(of, Kind::kNew); }
   std::optional<std::uint32_t> at_rest(const ByKind& of) const { return silent(of, Kind::kIdle); }
-  // Any. There is none that unused() names.
+  // Any connection, where unused() names none.
   std::optional<std::uint32_t> any(const ByKind& of) const {
     if (const auto out = at_rest(of)) return out;
     if (const auto out = silent(of, Kind::kBusy)) return out;

@@ -22,9 +22,9 @@ namespace weft::rpcrdma {
 // goes.
 //
 // A group gives up a connection that is not at rest only to another group that then has no more connections than it
-// keeps. The rules are those of Ledger::gives_way, which judges every connection. Here each operation takes a time that
-// grows with the logarithm of the number of connections, because all are in order by what they were last seen to be.
-// Values without I/O or clock.
+// keeps. Ledger::gives_way has the same rules and judges every connection. Here all connections are in order by what
+// they were last seen to be, so each operation takes a time that grows with the logarithm of their number. Values
+// without I/O or clock.
 class ConnectionOrder {
  public:
   // kNew: without a Call so far. kIdle: without a Call under way.

@@ -17,8 +17,8 @@
 namespace weft::rpcrdma {
 
 // ConnectionTable: the connections of a Server, found by serial number and by queue pair. Each has a place of one
-// Ledger, for its group of addresses (peer_group), until it is taken out. The order of those
-// that changed is brought up to date when a newcomer asks, so a Call costs next to nothing here.
+// Ledger, for its group of addresses (peer_group), until it is taken out. The ConnectionOrder hears of the connections
+// that changed when a newcomer asks. So a Call costs next to nothing here.
 class ConnectionTable {
  public:
   // The most connections together, and of one group.
@@ -52,7 +52,7 @@ class ConnectionTable {
     if (!std::exchange(connection.changes, true)) changing_.insert(connection.serial());
   }
   // The connection that gives way (ConnectionOrder) to a newcomer of that group for which take() has no place. Null:
-  // the newcomer's group has most.
+  // none does, and the newcomer is refused.
   ServerConnection* gives_way(const std::string& newcomer, TimePoint now);
 
  private:
@@ -68,7 +68,7 @@ class ConnectionTable {
   std::unordered_map<std::uint32_t, ServerConnection*> by_qp_;
   std::uint32_t last_serial_ = 0;
   ConnectionOrder order_;
-  std::unordered_set<std::uint32_t> changing_;  // what they are now, order_ may not have yet
+  std::unordered_set<std::uint32_t> changing_;  // order_ may not know what these are now
 };
 
 }  // namespace weft::rpcrdma

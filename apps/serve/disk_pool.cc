@@ -13,6 +13,11 @@ inline void relax() {
 #endif
 }
 
+// The workers that one group of addresses may have. One part in `parts` is for the others.
+unsigned of_a_group(unsigned workers, unsigned parts) {
+  return workers - workers / parts;
+}
+
 }  // namespace
 
 DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConfig& config)
@@ -24,8 +29,8 @@ DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConf
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
       event_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      lanes_{Lane(std::max(config.num_workers, 1u), std::max(config.num_workers, 1u) - config.num_workers / 4, config),
-             Lane(config.num_sync_workers, config.num_sync_workers - config.num_sync_workers / 8, config)} {
+      lanes_{Lane(std::max(config.num_workers, 1u), of_a_group(std::max(config.num_workers, 1u), 4), config),
+             Lane(config.num_sync_workers, of_a_group(config.num_sync_workers, 8), config)} {
   const unsigned num = lanes_[0].max_running + lanes_[1].max_running;
   for (unsigned i = 0; i < num; ++i) workers_.emplace_back([this] { work(); });
 }

@@ -59,8 +59,8 @@ class DiskPool {
 
   // submit takes the task. If too many tasks wait, it returns false and the task stays with the caller.
   bool submit(std::unique_ptr<DiskTask>& task, DiskLane lane, const DiskClient& client);
-  // The connection is gone, and all that it holds of the lanes with it: its waiting tasks are cancelled. A client that
-  // connects anew may otherwise hold ever more.
+  // The connection is gone, and what it holds of the lanes goes with it: its waiting tasks are cancelled. So a client
+  // that connects again and again holds no more than one that stays.
   void forget(std::uint32_t connection);
 
   // drain finishes the tasks that the workers have run, and returns their number.

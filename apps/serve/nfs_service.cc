@@ -30,7 +30,7 @@ class NfsTask : public DiskTask {
     reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
   }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
-  // If the Call comes again, it is a new one.
+  // The Call did not run. If it comes again, it is a new one.
   void cancel() override { server_.abandon(call_.id); }
   std::chrono::microseconds expected_cost() const override { return cost_; }
   std::size_t num_octets() const override {

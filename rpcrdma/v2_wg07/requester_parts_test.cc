@@ -169,7 +169,7 @@ TEST_F(Wg07RequesterTest, AReplyThatIsAnnouncedAsTooLongEndsItsCallAtItsFirstPar
   EXPECT_FALSE(end->endpoint->failure());
 }
 
-// The length of such a Reply is an estimate (RFC 8267 section 3.1). It bounds nothing.
+// The length of an unpredictable Reply is an estimate (RFC 8267 section 3.1). The Reply may be longer.
 TEST_F(Wg07RequesterTest, AnUnpredictableReplyMayBeLongInParts) {
   Binding binding = test_binding();
   binding.bound_reply = [](std::uint32_t, ConstBytes, std::span<const std::size_t>, const ReplyLimits&,

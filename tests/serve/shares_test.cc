@@ -114,8 +114,8 @@ TEST_F(SharedOrderTest, WhatAClientLeavesIsOfItsAddress) {
   }
 }
 
-// The one with fewer keys is put into the other, whichever that is.
-TEST_F(SharedOrderTest, WhoLeavesMoreThanThoseBeforeItLeavesIt) {
+// What the client leaves is more than what its address has from others.
+TEST_F(SharedOrderTest, TheShelfWithFewerKeysIsPutIntoTheOther) {
   use(0, kNeighbour);
   order.end(kNeighbour);
   for (int key = 1; key < 10; ++key) use(key, kHonest);
@@ -129,7 +129,7 @@ TEST_F(SharedOrderTest, WhoLeavesMoreThanThoseBeforeItLeavesIt) {
 }
 
 // A client that comes back gets what it uses, so that others that come and go do not take that from it.
-TEST_F(SharedOrderTest, WhatWasLeftBelongsToWhoUsesItFromThatAddress) {
+TEST_F(SharedOrderTest, AClientTakesOverWhatItUsesOfItsAddress) {
   for (int key = 0; key < 3; ++key) use(key, kHonest);
   order.end(kHonest);
   constexpr std::uint32_t kAgain = 9;

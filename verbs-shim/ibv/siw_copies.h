@@ -11,7 +11,8 @@
 // be long after the completion of a later request. But this completion gives the memory back to the user, and the
 // user's next octets are then sent under the CRC of the former ones, or without a CRC.
 //
-// So this backend posts such requests as signaled ones. It drops their successful completions.
+// So this backend posts the unsignaled requests whose memory siw does not copy as signaled ones. It keeps their
+// successful completions to itself.
 namespace weft::verbs::ibv {
 
 // Whether siw sends the memory of this request, unsignaled, without a copy.

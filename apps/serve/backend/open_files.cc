@@ -33,7 +33,7 @@ std::shared_ptr<OpenFile> OpenFiles::find_now(const FileKey& key, std::shared_pt
 }
 
 std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
-  settle_ends_locked();
+  ended_.settle(order_);
   auto it = files_.find(key);
   if (it == files_.end()) return nullptr;
   order_.touch(it->second.place, ActingFor::now());
@@ -45,7 +45,7 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
   std::shared_ptr<OpenFile> evicted;
   {
     std::lock_guard lock(mutex_);
-    settle_ends_locked();
+    ended_.settle(order_);
     if (!files_.contains(key) && order_.is_full()) evicted = evict_locked();
     auto [it, is_new] = files_.try_emplace(key);
     if (is_new) it->second.place = order_.add(key, ActingFor::now());
@@ -58,15 +58,8 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
   if (evicted && evicted->is_dirty()) evicted->sync(calls_, false, promise_, ignored);
 }
 
-void OpenFiles::settle_ends_locked() {
-  for (const DiskClient& client : ended_.take()) order_.end(client);
-}
-
 void OpenFiles::on_client_end(const DiskClient& client) {
-  ended_.add(client);
-  // The thread that holds the lock may be closing a file. The next one then settles this end, too.
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) settle_ends_locked();
+  ended_.add(client, order_, mutex_);
 }
 
 std::size_t OpenFiles::num_holders() const {

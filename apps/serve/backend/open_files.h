@@ -121,8 +121,6 @@ class OpenFiles {
   // Takes a file out to make room. Returns a file that the caller must sync, without the lock.
   std::shared_ptr<OpenFile> evict_locked();
 
-  void settle_ends_locked();
-
   SharedOrder<FileKey> order_;
   ClientEnds ended_;  // not yet in order_
   const DiskCalls& calls_;

@@ -22,7 +22,7 @@ const DiskClient& ActingFor::now() {
   return current == nullptr ? kServer : *current;
 }
 
-void ClientEnds::add(const DiskClient& client) {
+void ClientEnds::put(const DiskClient& client) {
   std::lock_guard lock(mutex_);
   ended_.push_back(client);
   has_any_.store(true);

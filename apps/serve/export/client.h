@@ -34,15 +34,28 @@ class ActingFor {
   const DiskClient* const before_;
 };
 
-// ClientEnds carries the ends of clients from the loop, which sees them, to a table whose lock other threads may hold
-// while they wait for the disk. Any thread.
+// ClientEnds carries the ends of clients from the loop, which sees them, to the order of a table (SharedOrder), whose
+// lock other threads may hold while they wait for the disk. Any thread.
 class ClientEnds {
  public:
-  void add(const DiskClient& client);
+  // The order hears of this end now, or, if a thread holds its lock, from the next thread that settles.
+  template <typename Order>
+  void add(const DiskClient& client, Order& order, std::mutex& lock_of_order) {
+    put(client);
+    std::unique_lock lock(lock_of_order, std::try_to_lock);
+    if (lock) settle(order);
+  }
+  // Each use of the order begins with it. The lock of the order is held.
+  template <typename Order>
+  void settle(Order& order) {
+    for (const DiskClient& client : take()) order.end(client);
+  }
+
+ private:
+  void put(const DiskClient& client);
   // Each end is taken once.
   std::vector<DiskClient> take();
 
- private:
   std::atomic<bool> has_any_{false};
   std::mutex mutex_;
   std::vector<DiskClient> ended_;

@@ -58,15 +58,8 @@ void PathIndex::erase_locked(const FileKey& file) {
   files_.erase(it);
 }
 
-void PathIndex::settle_ends_locked() {
-  for (const DiskClient& client : ended_.take()) order_.end(client);
-}
-
 void PathIndex::on_client_end(const DiskClient& client) {
-  ended_.add(client);
-  // The thread that holds the lock may be writing the log. The next one then settles this end, too.
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) settle_ends_locked();
+  ended_.add(client, order_, mutex_);
 }
 
 bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
@@ -101,7 +94,7 @@ void PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std
 void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_view name) {
   if (file == root_) return;
   std::lock_guard lock(mutex_);
-  settle_ends_locked();
+  ended_.settle(order_);
   if (insert_locked(file, parent, name)) append_locked({IndexRecord::Op::kLearn, file, parent, std::string(name)});
 }
 
@@ -152,7 +145,7 @@ PathIndex::Way PathIndex::candidate_locked(const Name& name, Candidate& out) {
 
 std::vector<PathIndex::Candidate> PathIndex::paths(const FileKey& file, bool* too_deep) {
   std::lock_guard lock(mutex_);
-  settle_ends_locked();
+  ended_.settle(order_);
   std::vector<Candidate> out;
   auto it = files_.find(file);
   if (it == files_.end()) return out;
@@ -170,7 +163,7 @@ std::optional<PathIndex::Candidate> PathIndex::path_now(const FileKey& file) {
   // The thread that holds the lock may be writing the log.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
-  settle_ends_locked();
+  ended_.settle(order_);
   auto it = files_.find(file);
   if (it == files_.end() || it->second.names.empty()) return std::nullopt;
   touch_locked(it->second);

@@ -76,7 +76,6 @@ class PathIndex {
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void touch_locked(Entry& entry);
-  void settle_ends_locked();
   void erase_locked(const FileKey& file);
   enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };
   Way candidate_locked(const Name& name, Candidate& out);
