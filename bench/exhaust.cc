@@ -131,7 +131,8 @@ struct Times {
   }
 };
 
-constexpr const char* kOps[] = {"NULL", "GETATTR", "READ 1 MiB", "CREATE", "MNT", "newcomer"};
+constexpr const char* kOps[] = {"NULL",           "GETATTR", "READ 1 MiB", "CREATE", "MNT", "newcomer's GETATTR",
+                                "newcomer's READ"};
 
 std::map<std::string, Times> ask(HonestClient& honest) {
   std::map<std::string, Times> times;
@@ -142,7 +143,8 @@ std::map<std::string, Times> ask(HonestClient& honest) {
     times["READ 1 MiB"].add(honest.read());
     times["CREATE"].add(honest.create());
     times["MNT"].add(honest.mnt());
-    times["newcomer"].add(honest.newcomer());
+    times["newcomer's GETATTR"].add(honest.newcomers_getattr());
+    times["newcomer's READ"].add(honest.newcomers_read());
   }
   return times;
 }

@@ -142,14 +142,22 @@ HonestClient::Millis HonestClient::mnt() {
   return since(start);
 }
 
-HonestClient::Millis HonestClient::newcomer() {
+template <typename Args>
+HonestClient::Millis HonestClient::newcomer(Proc proc, const Args& args, MutBytes room) {
   const auto start = Clock::now();
   const auto client = connect();
-  std::vector<std::uint8_t> args;
-  nfs3::XdrWriter out(args);
-  emit(out, nfs3::FhArgs{data_});
-  if (!call(*client, Proc::kGetattr, args)) return {};
+  std::vector<std::uint8_t> octets;
+  nfs3::XdrWriter out(octets);
+  emit(out, args);
+  if (!call(*client, proc, octets, room)) return {};
   return since(start);
+}
+
+HonestClient::Millis HonestClient::newcomers_getattr() {
+  return newcomer(Proc::kGetattr, nfs3::FhArgs{data_});
+}
+HonestClient::Millis HonestClient::newcomers_read() {
+  return newcomer(Proc::kRead, nfs3::ReadArgs{data_, 0, kReadLen}, room_);
 }
 
 std::optional<nfs3::NfsFh3> HonestClient::lookup(const nfs3::NfsFh3& dir, const std::string& name) {

@@ -26,13 +26,15 @@ class HonestClient {
 
   Millis null();
   Millis getattr();
-  Millis read();      // 1 MiB of /data
-  Millis create();    // a file that may be there
-  Millis mnt();       // over a new TCP connection
-  Millis newcomer();  // another client that connects and asks for GETATTR
+  Millis read();    // 1 MiB of /data
+  Millis create();  // a file that may be there
+  Millis mnt();     // over a new TCP connection
+  // Another client connects, and this is its first request.
+  Millis newcomers_getattr();
+  Millis newcomers_read();  // as read()
 
   const nfs3::NfsFh3& root() const { return root_; }
-  // Returns nothing if the directory has no such name.
+  // The handle of a name; empty if the directory has no such name.
   std::optional<nfs3::NfsFh3> lookup(const nfs3::NfsFh3& dir, const std::string& name);
   // The first `most` files of a directory.
   std::vector<nfs3::NfsFh3> files_of(const nfs3::NfsFh3& dir, std::size_t most);
@@ -42,6 +44,8 @@ class HonestClient {
   Millis call(rpcrdma::Client& client, nfs3::Proc proc, const std::vector<std::uint8_t>& args, MutBytes room = {});
   template <typename Args>
   Millis call(nfs3::Proc proc, const Args& args, MutBytes room = {});
+  template <typename Args>
+  Millis newcomer(nfs3::Proc proc, const Args& args, MutBytes room = {});
 
   verbs::Device& device_;
   const sockaddr_storage rdma_;

@@ -119,12 +119,30 @@ bool BudgetShare::must_wait(Line line) const {
 }
 
 bool BudgetShare::is_wanted() const {
-  const Budget::Bounds& bounds = budget_.bounds_;
-  if (held() <= bounds.guaranteed) return false;
-  if (others_wait(Line::kBegun) || others_wait(Line::kNew)) return true;
-  const bool is_scarce = budget_.used() >= bounds.all - bounds.all / 4;
-  return is_scarce &&
+  if (held() <= budget_.bounds_.guaranteed) return false;
+  return others_wait(Line::kBegun) || others_wait(Line::kNew) || is_wanted_by_all();
+}
+
+bool BudgetShare::is_wanted_by_all() const {
+  const std::size_t all = budget_.bounds_.all;
+  return budget_.used() >= all - all / 4 &&
          std::ranges::any_of(budget_.lines_, [this](const auto& line) { return line.others_wait(number_); });
+}
+
+// As many as wait have their turns one after the other, so many at a time as have room for what this one holds.
+Duration BudgetShare::given_time(const EarnedTime::Terms& terms, bool is_proven) const {
+  if (is_proven) return terms.grace;
+  const Budget::Bounds& bounds = budget_.bounds_;
+  const auto of_a_round = [&](std::size_t room, auto num_waiting) {
+    std::size_t num = 0;
+    for (const Budget::Line& line : budget_.lines_) num += num_waiting(line);
+    const double need = static_cast<double>(num) * static_cast<double>(held());
+    return terms.round * std::min(1.0, static_cast<double>(room) / std::max(need, 1.0));
+  };
+  auto time = of_a_round(std::min(bounds.address, bounds.all),
+                         [this](const Budget::Line& line) { return line.size_of(client_.address()); });
+  if (is_wanted_by_all()) time = std::min(time, of_a_round(bounds.all, [](const auto& line) { return line.size(); }));
+  return std::clamp(std::chrono::duration_cast<Duration>(time), std::min(terms.least, terms.grace), terms.grace);
 }
 
 void BudgetShare::wait(Line line, std::size_t octets) {

@@ -7,6 +7,8 @@
 
 #include "base/fair_line.h"
 #include "base/ledger.h"
+#include "base/time.h"
+#include "rpcrdma/earned_time.h"
 
 namespace weft::rpcrdma {
 
@@ -117,6 +119,9 @@ class BudgetShare {
   // Whether other connections wait for octets that this connection holds: connections of its address, or any if little
   // is free.
   bool is_wanted() const;
+  // The time that is given to the peer of this connection while they do. `is_proven`: it has moved as many octets as it
+  // holds. The others are given less, the more of them wait and the more this one holds.
+  Duration given_time(const EarnedTime::Terms& terms, bool is_proven) const;
   // wait joins the line for a Call of so many octets, or keeps its place in it. wait_no_more leaves it.
   void wait(Line line, std::size_t octets);
   void wait_no_more(Line line);
@@ -132,6 +137,7 @@ class BudgetShare {
   Budget::Line& line_of(Line line) const { return budget_.lines_[static_cast<std::size_t>(line)]; }
   Wish& wish_of(Line line) { return wishes_[static_cast<std::size_t>(line)]; }
   bool others_wait(Line line) const;
+  bool is_wanted_by_all() const;
   void settle(Line line);
   void settle();
   Offer take_turn(Line line);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "rpcrdma/testing/engines.h"
 
@@ -69,6 +70,8 @@ struct BudgetTest : ::testing::Test {
     }
     // Its RDMA Reads do not end.
     void never_feeds() { qp.hold_completions = true; }
+    // Its peer fed RDMA Reads before.
+    void has_moved(std::size_t octets) { qp.moved.read_octets_rx += octets; }
     std::uint32_t number() const { return endpoint->config().serial; }
     // Calls of this connection that the service has.
     std::size_t num_served() const {
@@ -167,6 +170,7 @@ TEST_F(BudgetTest, EightAddressesThatTakeAllTheyGetLeaveSomethingForOneMore) {
 // With a hundred addresses only the guaranteed memory is left. Peers that hold it and do not move have little time.
 TEST_F(BudgetTest, AHundredAddressesLeaveWhatIsGuaranteed) {
   End& staller = open("203.0.113.1");
+  staller.has_moved(8 * kMib);
   staller.qp.hold_completions = true;
   staller.call(kMib);
   staller.answer_one();
@@ -278,6 +282,7 @@ TEST_F(BudgetTest, AConnectionThatEndsInLineLeavesIt) {
 // A peer that does not move has little time while other connections of its address wait for memory.
 TEST_F(BudgetTest, WhileOthersWaitAPeerThatStallsIsEndedSooner) {
   End& staller = open("127.0.0.1");
+  staller.has_moved(8 * kMib);
   staller.qp.hold_completions = true;
   staller.call(4 * kMib);
   ASSERT_EQ(staller.num_served(), 1u);
@@ -306,34 +311,39 @@ TEST_F(BudgetTest, WhileOthersWaitAPeerEarnsTimeByItsProgress) {
     ASSERT_EQ(slow.qp.rdma.size(), 1u);
     for (int ms = 0; ms < 9000 && !slow.endpoint->failure(); ms += 200) {
       slow.responder->on_time(at(ms));
-      slow.qp.moved.read_octets_rx += static_cast<std::uint64_t>(per_step);
+      slow.has_moved(static_cast<std::size_t>(per_step));
     }
     EXPECT_EQ(!slow.endpoint->failure(), is_kept) << per_step;
   }
 }
 
 // Clients whose WRITEs are never fed hold all memory that they can get. As soon as one is ended it comes back. An
-// honest client that was there before them has a READ of 1 MiB answered within a second all the same.
+// honest client has a READ of 1 MiB answered within a second all the same, whether it was there before them or not.
 struct StalledNeighboursTest : BudgetTest {
   static constexpr int kStep = 20;  // ms
   std::size_t hostile_len = kMib;
   std::size_t num_writes = 4;  // of each hostile connection
+  bool is_newcomer = false;
 
   // The honest client's READ is under way for so long.
   int time_of_read(std::size_t num, const std::function<std::string(std::size_t)>& group) {
-    End& honest = open("192.0.2.1");
-    for (int i = 0; i < 4; ++i) {
-      honest.call(4096);
-      honest.answer_one();
+    End* const known = &open("192.0.2.1");
+    for (const std::size_t room : {std::size_t{4096}, kMib, std::size_t{4096}}) {
+      known->call(room);
+      known->answer_one();
     }
     std::vector<End*> hostile(num);
     for (std::size_t i = 0; i < num; ++i) hostile[i] = &open_hostile(group(i));
     // They are at it for a while.
     int ms = 0;
-    for (; ms < 3 * kStep; ms += kStep) turn(ms, hostile);
+    for (; ms < 50 * kStep; ms += kStep) turn(ms, hostile);
+    End& honest = is_newcomer ? open("192.0.2.1") : *known;
     honest.call(kMib);
     const int begin = ms;
-    for (; honest.num_served() == 0 && ms < begin + 100000; ms += kStep) turn(ms, hostile);
+    for (; honest.num_served() == 0 && ms < begin + 100000; ms += kStep) {
+      turn(ms, hostile);
+      honest.responder->on_time(at(ms));
+    }
     EXPECT_EQ(honest.num_served(), 1u);
     EXPECT_FALSE(honest.endpoint->failure());
     honest.answer_one();
@@ -344,6 +354,8 @@ struct StalledNeighboursTest : BudgetTest {
  private:
   End& open_hostile(const std::string& group) {
     End& end = open(group);
+    end.call(4096);
+    end.answer_one();
     end.never_feeds();
     for (std::size_t i = 0; i < num_writes; ++i) end.write(hostile_len);
     return end;
@@ -357,31 +369,80 @@ struct StalledNeighboursTest : BudgetTest {
       std::erase_if(ends, [&](const auto& one) { return one.get() == end; });
       end = &open_hostile(group);
     }
-    ends.front()->responder->on_time(at(ms));
     budget().admit_waiting();
   }
 };
 
-TEST_F(StalledNeighboursTest, SixtyConnectionsOfItsAddress) {
+// Whether the honest client was there before, and what each hostile WRITE asks for, seen from what the READ does.
+struct StalledNeighbours : StalledNeighboursTest, ::testing::WithParamInterface<std::tuple<bool, std::ptrdiff_t>> {
+  StalledNeighbours() {
+    is_newcomer = std::get<0>(GetParam());
+    hostile_len = static_cast<std::size_t>(std::ptrdiff_t{kMib} + std::get<1>(GetParam()));
+  }
+};
+
+TEST_P(StalledNeighbours, SixtyConnectionsOfItsAddress) {
   EXPECT_LE(time_of_read(60, [](std::size_t) { return "192.0.2.1"; }), 1000);
 }
 
-TEST_F(StalledNeighboursTest, TwoHundredConnectionsOfItsAddress) {
+TEST_P(StalledNeighbours, TwoHundredConnectionsOfItsAddress) {
   EXPECT_LE(time_of_read(200, [](std::size_t) { return "192.0.2.1"; }), 1000);
 }
 
-TEST_F(StalledNeighboursTest, SevenHundredConnectionsOfItsAddress) {
+TEST_P(StalledNeighbours, SevenHundredConnectionsOfItsAddress) {
   EXPECT_LE(time_of_read(700, [](std::size_t) { return "192.0.2.1"; }), 1000);
 }
 
-TEST_F(StalledNeighboursTest, TwoHundredAndFiftyAddresses) {
+TEST_P(StalledNeighbours, TwoHundredAndFiftyAddresses) {
   EXPECT_LE(time_of_read(700, [](std::size_t i) { return "198.51.100." + std::to_string(i % 250); }), 1000);
 }
+
+INSTANTIATE_TEST_SUITE_P(Honest, StalledNeighbours,
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(0, -4, 4, -std::ptrdiff_t{kMib} / 2)));
 
 // The same with large Calls, each of which takes all that it can get.
 TEST_F(StalledNeighboursTest, TwoHundredAndFiftyAddressesWithLargeCalls) {
   hostile_len = 8 * kMib;
   EXPECT_LE(time_of_read(700, [](std::size_t i) { return "198.51.100." + std::to_string(i % 250); }), 1000);
+}
+
+TEST_F(BudgetTest, WhileOthersWaitAPeerThatHasMovedNothingSinceItsTurnGetsNoMore) {
+  bounds.address = 8 * kMib;
+  End &staller = open("127.0.0.1"), &holder = open("127.0.0.1"), &other = open("127.0.0.1");
+  staller.never_feeds();
+  staller.write(kMib);
+  holder.call(7 * kMib / 2);
+  ASSERT_EQ(holder.num_served(), 1u);
+  for (int i = 0; i < 4; ++i) other.call(2 * kMib);
+  ASSERT_EQ(other.num_served(), 0u);
+  staller.write(kMib);
+  holder.answer_one();
+  budget().admit_waiting();
+  EXPECT_GE(other.num_served(), 1u);
+  EXPECT_EQ(staller.qp.rdma.size(), 1u);
+  staller.has_moved(1);
+  other.answer_one();
+  budget().admit_waiting();
+  EXPECT_EQ(staller.qp.rdma.size(), 2u);
+}
+
+// In a crowd, time is given to the peers that have moved as much as they hold. The others get little.
+TEST_F(BudgetTest, InACrowdAPeerThatHasMovedNothingHasLittleTime) {
+  const EarnedTime::Terms terms;
+  const std::string group = "127.0.0.1";
+  for (const bool is_proven : {false, true}) {
+    End& staller = open(group);
+    staller.never_feeds();
+    if (is_proven) staller.has_moved(2 * kMib);
+    staller.write(kMib);
+    budget().admit_waiting();
+    ASSERT_EQ(staller.qp.rdma.size(), 1u);
+    crowd(1000, group, kMib + kGuaranteed);
+    staller.responder->on_time(at(1));
+    EXPECT_EQ(staller.responder->next_timeout(), at(1) + (is_proven ? terms.grace : terms.least)) << is_proven;
+    ends.clear();
+    service.calls.clear();
+  }
 }
 
 }  // namespace

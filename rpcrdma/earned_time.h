@@ -16,9 +16,14 @@ class EarnedTime {
   struct Terms {
     Duration grace = std::chrono::milliseconds(400);  // given at first, and the most that is ever left
     Duration whole = std::chrono::seconds(10);        // earned by as many octets as the peer holds
+    // In a crowd a peer that has not yet proven to move octets is given less (Budget): all that wait are to have had a
+    // turn within `round`. But each such peer is given `least`.
+    Duration round = std::chrono::milliseconds(500);
+    Duration least = std::chrono::milliseconds(50);
   };
 
-  EarnedTime(const Terms& terms, TimePoint now) : terms_(terms), end_(now + terms.grace) {}
+  EarnedTime(const Terms& terms, TimePoint now) : EarnedTime(terms, terms.grace, now) {}
+  EarnedTime(const Terms& terms, Duration given, TimePoint now) : terms_(terms), end_(now + given) {}
 
   // A peer that holds `held` octets has moved so many.
   void earn(std::uint64_t moved, std::uint64_t held, TimePoint now) {

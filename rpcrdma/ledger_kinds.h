@@ -27,14 +27,15 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .address = "and of the address that received least; Calls that came in parts are first",
      .all = "one Call each turn; smaller Calls that pass the first one take no more than it waits for",
      .place = "`Budget`, `FairLine`",
-     .tests = "`FairLine.*`, `BudgetTest.ConnectionsInLineTakeTurns`, `StalledNeighboursTest.*`"},
+     .tests = "`FairLine.*`, `BudgetTest.ConnectionsInLineTakeTurns`, `StalledNeighbours.*`"},
     {.name = "time for which a slow peer holds this memory",
      .client = "30 s without progress; while others wait for it 0.4 s, and what its progress earns: ten seconds for as "
                "many octets as it holds, 0.4 s ahead at most",
-     .address = "",
-     .all = "",
+     .address = "a peer that has not moved as many octets as it holds has at most the part of 0.5 s in which all that "
+                "wait have their turns, but at least 50 ms",
+     .all = "the same while less than a quarter is free",
      .place = "`ServerConfig::stall_timeout`, `while_others_wait`; `EarnedTime`",
-     .tests = "`EarnedTime.*`, `BudgetTest.WhileOthersWait*`, `StalledNeighboursTest.*`"},
+     .tests = "`EarnedTime.*`, `BudgetTest.WhileOthersWait*`, `InACrowd*`, `StalledNeighbours.*`"},
     {.name = "Receives of `--inline` bytes (4 KiB)",
      .client =
          "8 at first (fewer where the device has too few for `--max-connections`; a number that needs more than it has "

@@ -197,12 +197,14 @@ void Responder::end_slow_peer() {
     push_.reset();
     return;
   }
-  const auto is_over = [this](std::optional<Moving>& moving, bool is_under_way, std::uint64_t octets) {
+  const bool is_proven = num_moved() >= share_.held();
+  const auto is_over = [&](std::optional<Moving>& moving, bool is_under_way, std::uint64_t octets) {
     if (!is_under_way) {
       moving.reset();
       return false;
     }
-    if (!moving) moving.emplace(Moving{EarnedTime(config_.while_others_wait, now_), octets});
+    const EarnedTime::Terms& terms = config_.while_others_wait;
+    if (!moving) moving.emplace(Moving{EarnedTime(terms, share_.given_time(terms, is_proven), now_), octets});
     moving->time.earn(octets - moving->octets, share_.held(), now_);
     moving->octets = octets;
     return moving->time.is_over(now_);

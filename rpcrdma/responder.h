@@ -156,6 +156,9 @@ class Responder {
   bool may_stall() const;
   bool is_pulling() const { return reads_under_way_ != 0; }
   bool is_pushing() const;
+  bool is_stalling() const;
+  // Octets that the peer has moved, both ways together.
+  std::uint64_t num_moved() const { return endpoint_.octets_pulled() + endpoint_.octets_pushed(); }
   void end_slow_peer();
   ServedCallId id_of(CallSlot slot) const;
   // The slot of a Call that a service has.
@@ -285,6 +288,7 @@ class Responder {
     std::uint64_t octets = 0;
   };
   std::optional<Moving> pull_, push_;
+  std::uint64_t moved_at_turn_ = 0;  // num_moved() when its last turn in line ended
   ResponderCounters counters_;
   bool has_called_ = false;
   CallObserver* observer_ = nullptr;

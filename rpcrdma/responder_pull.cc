@@ -106,10 +106,20 @@ FairLine<BudgetShare*>::Offer Responder::take_turn(Line line) {
   using Offer = FairLine<BudgetShare*>::Offer;
   using Verdict = BudgetShare::Verdict;
   turn_cost_ = 0;
+  if (line == Line::kNew && is_stalling()) return Offer::waits(Verdict::kClient);
   const Verdict verdict = line == Line::kBegun ? start_begun() : start_new();
   start_waiting();
-  if (turn_cost_ != 0) return Offer::begun(turn_cost_);
+  if (turn_cost_ != 0) {
+    moved_at_turn_ = num_moved();
+    return Offer::begun(turn_cost_);
+  }
   return Offer::waits(verdict == Verdict::kFits ? Verdict::kClient : verdict);
+}
+
+// While others wait, a connection whose peer has moved nothing since its last turn gets no more. Its Call that is under
+// way ends before long, one way or the other.
+bool Responder::is_stalling() const {
+  return (is_pulling() || is_pushing()) && num_moved() == moved_at_turn_ && share_.is_wanted();
 }
 
 BudgetShare::Verdict Responder::start_begun() {

@@ -76,6 +76,14 @@ Octets starved_write(std::uint32_t xid, const nfs3::NfsFh3& file) {
   return v1_message(xid, rpc, std::move(lists));
 }
 
+// A READ of 1 MiB into memory of the attacker.
+Octets read(std::uint32_t xid, const nfs3::NfsFh3& file) {
+  constexpr std::uint32_t kLen = 1 << 20;
+  rpcrdma::ChunkListsView lists;
+  lists.write_list = {{{.handle = 0x7777, .length = kLen, .offset = 0}}};
+  return v1_message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{file, 0, kLen}), std::move(lists));
+}
+
 Octets part(std::uint32_t xid) {
   Octets octets(4000);
   for (int i = 0; i < 4; ++i) octets[std::size_t(i)] = static_cast<std::uint8_t>(xid >> (24 - 8 * i));
@@ -101,6 +109,7 @@ std::vector<Attack> attacks(const Handles& of) {
   using enum Attack::Over;
   using enum Attack::Pace;
   const auto starve = [of](std::uint32_t xid) { return starved_write(xid, of.data); };
+  const auto read_data = [of](std::uint32_t xid) { return read(xid, of.data); };
   const auto list_many = [of](std::uint32_t xid) { return list(xid, of.many); };
   const auto touch_gone = [of](std::uint32_t xid) {
     return v1_message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
@@ -142,6 +151,13 @@ std::vector<Attack> attacks(const Handles& of) {
        .first = null,
        .message = starve},
       {.name = "chunks, 700 connections", .connections = 700, .depth = 8, .first = null, .message = starve},
+      {.name = "results that nobody takes",
+       .kinds = {"memory of chunks and results", "time for which a slow peer holds this memory"},
+       .connections = 200,
+       .depth = 8,
+       .first = null,
+       .message = read_data,
+       .is_deaf = true},
       {.name = "disk lane",
        .kinds = {"tasks that wait for a disk worker", "time of the disk workers"},
        .connections = 200,

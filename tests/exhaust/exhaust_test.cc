@@ -146,12 +146,15 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
       within_a_second("READ of 1 MiB", [&] { read(*honest_); });
       within_a_second("CREATE", [&] { create(*honest_, round); });
       mount(dir);  // MOUNT has threads and a clock of its own
-      within_a_second("a newcomer", [&] {
-        const auto newcomer = connect(honest_config());
-        if (!HasFailure()) getattr(*newcomer);
-        std::erase(peers, newcomer.get());
-      });
+      within_a_second("a newcomer's GETATTR", [&] { newcomer([&](Peer& peer) { getattr(peer); }); });
+      within_a_second("a newcomer's READ of 1 MiB", [&] { newcomer([&](Peer& peer) { read(peer); }); });
     }
+  }
+  template <typename F>
+  void newcomer(F request) {
+    const auto peer = connect(honest_config());
+    if (!HasFailure()) request(*peer);
+    std::erase(peers, peer.get());
   }
 
   static constexpr std::size_t kTurnsBefore = 150;

@@ -206,6 +206,10 @@ class ToRdmaExhaust : public Besieged<ToRdmaTest> {
     }
     EXPECT_EQ(xid_of(client->records.back()), xid_of(message));
   }
+  void ask_as_newcomer(const Octets& message) {
+    TcpEnd* newcomer = nullptr;
+    ask(newcomer, message);
+  }
   static std::uint32_t xid_of(const Octets& message) { return ToTcpTest::xid_of(message); }
 };
 
@@ -218,10 +222,8 @@ TEST_P(ToRdmaExhaust, ASecondClientIsServed) {
     within_a_second("NULL", [&] { ask(honest, null_call(xid)); });
     within_a_second("READ of 1 MiB", [&] { ask(honest, read_call(xid + 1)); });
     within_a_second("WRITE of 1 MiB", [&] { ask(honest, rpc_call(xid + 2, kWrite, write_args(Octets(kMib)))); });
-    within_a_second("a newcomer", [&] {
-      TcpEnd* newcomer = nullptr;
-      ask(newcomer, null_call(xid + 3));
-    });
+    within_a_second("a newcomer's NULL", [&] { ask_as_newcomer(null_call(xid + 3)); });
+    within_a_second("a newcomer's READ of 1 MiB", [&] { ask_as_newcomer(read_call(xid + 4)); });
   }
 }
 
@@ -286,7 +288,9 @@ TEST_P(ToTcpExhaust, ASecondClientIsServed) {
     within_a_second("NULL", [&] { ask(honest, kNull, {}); });
     within_a_second("READ of 1 MiB", [&] { read(honest); });
     within_a_second("WRITE of 1 MiB", [&] { write(honest); });
-    within_a_second("a newcomer", [&] { ask(connect_honest(), kNull, {}); });
+    within_a_second("a newcomer's NULL", [&] { ask(connect_honest(), kNull, {}); });
+    clients.pop_back();
+    within_a_second("a newcomer's READ of 1 MiB", [&] { read(connect_honest()); });
     clients.pop_back();
   }
 }
