@@ -37,9 +37,8 @@ inline void emit_crc(std::span<std::uint8_t, 4> out, std::uint32_t crc) {
 
 // parse_crc is the inverse of emit_crc.
 inline std::uint32_t parse_crc(std::span<const std::uint8_t, 4> octets) {
-  std::uint32_t crc = 0;
-  for (int i = 0; i < 4; ++i) crc |= static_cast<std::uint32_t>(octets[static_cast<std::size_t>(i)]) << (8 * i);
-  return crc;
+  return std::uint32_t{octets[0]} | std::uint32_t{octets[1]} << 8 | std::uint32_t{octets[2]} << 16 |
+         std::uint32_t{octets[3]} << 24;
 }
 
 }  // namespace weft::mpa

@@ -1,10 +1,24 @@
 #pragma once
 
+#include <bit>
+#include <concepts>
+#include <cstdint>
 #include <cstring>
 
 #include "base/bytes.h"
 
 namespace weft {
+
+// load_be reads a big-endian number at `at`. Octet by octet, compilers read and shift each one.
+template <std::unsigned_integral T>
+T load_be(const std::uint8_t* at) {
+  T value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1) return value;
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+}
 
 // Reader takes big-endian fields off the front of a view. A call that would pass the end returns false and does not
 // move the reader.
@@ -35,9 +49,7 @@ class Reader {
   template <typename T>
   [[nodiscard]] bool number(T& out) {
     if (sizeof(T) > rest_.size()) return false;
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) value = value << 8 | rest_[i];
-    out = static_cast<T>(value);
+    out = load_be<T>(rest_.data());
     rest_ = rest_.subspan(sizeof(T));
     return true;
   }
