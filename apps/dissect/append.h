@@ -11,10 +11,37 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 // Text on the dissector's hot path: most of the time for a message goes into its lines.
 namespace weft::apps::dissect {
+
+// copy_text copies text and returns the place behind it. A line is made of short words: moves of two registers take
+// less time than a call of memcpy.
+inline char* copy_text(char* to, std::string_view text) {
+  const char* const from = text.data();
+  const std::size_t len = text.size();
+  const auto move_ends = [=]<std::size_t kLen>() {  // both ends, which overlap
+    std::array<char, kLen> front, back;
+    std::memcpy(front.data(), from, kLen);
+    std::memcpy(back.data(), from + (len - kLen), kLen);
+    std::memcpy(to, front.data(), kLen);
+    std::memcpy(to + (len - kLen), back.data(), kLen);
+  };
+  if (len > 32) {
+    std::memcpy(to, from, len);
+  } else if (len >= 16) {
+    move_ends.template operator()<16>();
+  } else if (len >= 8) {
+    move_ends.template operator()<8>();
+  } else if (len >= 4) {
+    move_ends.template operator()<4>();
+  } else {
+    for (std::size_t i = 0; i < len; ++i) to[i] = from[i];
+  }
+  return to + len;
+}
 
 // Line: text that grows at its end. It keeps its memory for the next text when it is cleared. Unlike a std::string it
 // lends the memory behind the text, so that a number is written where it stays.
@@ -26,9 +53,7 @@ class Line {
     return *this += text;
   }
   Line& operator+=(std::string_view text) {
-    char* const to = room(text.size());
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    end_at(to + text.size());
+    end_at(copy_text(room(text.size()), text));
     return *this;
   }
   // room returns memory for `len` characters behind the text. end_at takes those before `end` into the text.
@@ -50,28 +75,22 @@ class Line {
 };
 
 // Hex32: a number of 32 bits as "0x1234abcd".
-class Hex32 {
- public:
-  explicit constexpr Hex32(std::uint32_t value) {
-    for (std::size_t i = sizeof(text_); i > 2; value >>= 8) {
-      const std::array<char, 2>& pair = kPairs[value & 0xff];
-      text_[--i] = pair[1];
-      text_[--i] = pair[0];
-    }
-  }
-  constexpr std::string_view str() const { return {text_, sizeof(text_)}; }
-
- private:
-  // The two digits of each octet.
-  static constexpr std::array<std::array<char, 2>, 256> kPairs = [] {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::array<std::array<char, 2>, 256> pairs{};
-    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {kDigits[i >> 4], kDigits[i & 0x0f]};
-    return pairs;
-  }();
-
-  char text_[10] = {'0', 'x'};
+struct Hex32 {
+  static constexpr std::size_t kLen = 10;
+  explicit constexpr Hex32(std::uint32_t number) : value(number) {}
+  std::uint32_t value;
 };
+
+// kHexPairs: the two digits of each octet; kDecimalPairs: of each number below 100.
+template <std::size_t kNum>
+consteval std::array<std::array<char, 2>, kNum> digit_pairs(std::size_t base) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<std::array<char, 2>, kNum> pairs{};
+  for (std::size_t i = 0; i < kNum; ++i) pairs[i] = {kDigits[i / base], kDigits[i % base]};
+  return pairs;
+}
+inline constexpr auto kHexPairs = digit_pairs<256>(16);
+inline constexpr auto kDecimalPairs = digit_pairs<100>(10);
 
 // Replacement: a "{}" of a format, and the text before it. Of fmt's specifications append knows "#", "0", a width and
 // "x".
@@ -113,17 +132,39 @@ constexpr std::size_t longest(T) {
 constexpr std::size_t longest(std::string_view text) {
   return text.size();
 }
+constexpr std::size_t longest(Hex32) {
+  return Hex32::kLen;
+}
 
 template <Replacement kHow>
 char* put(char* to, std::string_view text) {
-  if (!text.empty()) std::memcpy(to, text.data(), text.size());
-  return to + text.size();
+  return copy_text(to, text);
+}
+
+template <Replacement kHow>
+char* put(char* to, Hex32 number) {
+  static_assert(kHow.width == 0 && !kHow.has_prefix && !kHow.is_hex);
+  *to++ = '0';
+  *to++ = 'x';
+  for (int shift = 24; shift >= 0; shift -= 8, to += 2)
+    std::memcpy(to, kHexPairs[number.value >> shift & 0xff].data(), 2);
+  return to;
 }
 
 template <Replacement kHow, std::integral T>
 char* put(char* to, T value) {
   static_assert(!std::same_as<T, char> && !std::same_as<T, bool>);
   constexpr int kBase = kHow.is_hex ? 16 : 10;
+  if constexpr (kHow.width == 0 && !kHow.is_hex) {
+    // Most numbers are counts, credits and short lengths.
+    const auto number = static_cast<std::make_unsigned_t<T>>(value);
+    if (number < 100) {
+      const std::array<char, 2>& pair = kDecimalPairs[number];
+      if (number >= 10) *to++ = pair[0];
+      *to++ = pair[1];
+      return to;
+    }
+  }
   if constexpr (kHow.width == 0 && !kHow.has_prefix) return std::to_chars(to, to + kPadded, value, kBase).ptr;
   std::array<char, kPadded> digits;
   const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value, kBase);

@@ -1,17 +1,31 @@
 #include "apps/dissect/duration.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
+#include "apps/dissect/append.h"
+
 namespace weft::apps::dissect {
 
+namespace {
+
+// Hundredths of a unit of so many nanoseconds: "12.34". The unit is known to the compiler, which then needs no
+// division.
+template <std::int64_t kUnit>
+char* put_hundredths(char* to, char* end, std::int64_t ns) {
+  constexpr std::int64_t kHundredth = kUnit / 100;
+  const std::int64_t hundredths = ns / kHundredth + (ns % kHundredth * 2 >= kHundredth ? 1 : 0);
+  to = std::to_chars(to, end, hundredths / 100).ptr;
+  *to++ = '.';
+  *to++ = static_cast<char>('0' + hundredths / 10 % 10);
+  *to++ = static_cast<char>('0' + hundredths % 10);
+  return to;
+}
+
+}  // namespace
+
 DurationText::DurationText(Timestamp time) {
-  struct Unit {
-    std::int64_t ns;
-    std::string_view name;
-  };
-  constexpr Unit kUnits[] = {{1000, " us"}, {1000000, " ms"}, {1000000000, " s"}};
+  constexpr std::int64_t kUs = 1000, kMs = 1000000, kS = 1000000000;
   char* to = text_.data();
   char* const end = to + text_.size();
   // Clocks of captures can go backwards. The lowest time of all has no opposite.
@@ -20,21 +34,20 @@ DurationText::DurationText(Timestamp time) {
     time = time == Timestamp::min() ? Timestamp::max() : -time;
   }
   const std::int64_t ns = time.count();
-  std::string_view name = " ns";
-  if (ns < kUnits[0].ns) {
+  std::string_view unit = " s";
+  if (ns < kUs) {
     to = std::to_chars(to, end, ns).ptr;
+    unit = " ns";
+  } else if (ns < kMs) {
+    to = put_hundredths<kUs>(to, end, ns);
+    unit = " us";
+  } else if (ns < kS) {
+    to = put_hundredths<kMs>(to, end, ns);
+    unit = " ms";
   } else {
-    const Unit* unit = kUnits;
-    while (unit->ns != kUnits[2].ns && ns >= unit[1].ns) ++unit;
-    const std::int64_t hundredth = unit->ns / 100;
-    const std::int64_t hundredths = ns / hundredth + (ns % hundredth * 2 >= hundredth ? 1 : 0);
-    to = std::to_chars(to, end, hundredths / 100).ptr;
-    *to++ = '.';
-    *to++ = static_cast<char>('0' + hundredths / 10 % 10);
-    *to++ = static_cast<char>('0' + hundredths % 10);
-    name = unit->name;
+    to = put_hundredths<kS>(to, end, ns);
   }
-  to = std::ranges::copy(name, to).out;
+  to = copy_text(to, unit);
   len_ = static_cast<std::size_t>(to - text_.data());
 }
 

@@ -215,7 +215,7 @@ TEST(AppendTest, WritesWhatFmtWrites) {
 TEST(AppendTest, HasRoomForTheLongestValues) {
   Line text;
   text = "before";
-  append(text, FMT_COMPILE(" {} {:#018x} {} {}"), INT64_MIN, UINT64_MAX, std::string(300, 'x'), Hex32(0xabc).str());
+  append(text, FMT_COMPILE(" {} {:#018x} {} {}"), INT64_MIN, UINT64_MAX, std::string(300, 'x'), Hex32(0xabc));
   EXPECT_EQ(text.str(), "before -9223372036854775808 0xffffffffffffffff " + std::string(300, 'x') + " 0x00000abc");
 }
 

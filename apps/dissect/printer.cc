@@ -16,16 +16,9 @@ constexpr std::size_t kMaxFieldHex = 1024;  // octets of a field that are printe
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
 constexpr std::size_t kMaxDepth = 3, kIndent = 2;
-std::size_t depth_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kTcp:
-    case LayerKind::kMpa: return 0;
-    case LayerKind::kDdp:
-    case LayerKind::kRdmap: return 1;
-    case LayerKind::kRpcRdma: return 2;
-    case LayerKind::kRpc: return kMaxDepth;
-  }
-  return 0;
+constexpr std::size_t depth_of(LayerKind kind) {
+  constexpr std::array<std::size_t, 6> kDepths = {0, 0, 1, 1, 2, kMaxDepth};  // by LayerKind
+  return kDepths[static_cast<std::size_t>(kind)];
 }
 
 std::string_view color_of(LayerKind kind) {

@@ -1,6 +1,7 @@
 #include "apps/dissect/rdmap_decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -21,9 +22,23 @@ namespace {
 
 using rdmap::Opcode;
 
-std::string in_segments(std::size_t num) {
-  return num == 1 ? "" : fmt::format(" in {} segments", num);
+void tell_segments(std::size_t num, LayerWriter& layer) {
+  if (num != 1) layer.line(FMT_COMPILE(" in {} segments"), num);
 }
+
+// What a message of each opcode proves of its sender, as Record::deeds.
+constexpr std::array<std::uint16_t, 16> kDeedsOf = [] {
+  std::array<std::uint16_t, 16> deeds{};
+  for (std::uint8_t i = 0; i < deeds.size(); ++i) {
+    const Opcode opcode{i};
+    deeds[i] = kSentMessage | kSentUntagged;
+    if (rdmap::invalidates(opcode)) deeds[i] |= kSentInvalidate;
+    if (opcode >= Opcode::kImmediate) deeds[i] |= kSentExtension;
+    if (opcode == Opcode::kReadRequest) deeds[i] |= kSentRead;
+    if (opcode == Opcode::kAtomicRequest) deeds[i] |= kSentAtomic;
+  }
+  return deeds;
+}();
 
 }  // namespace
 
@@ -145,14 +160,10 @@ void RdmapDecoder::note_deeds(Half& own, const ddp::UntaggedHeader& header, std:
     own.deeds |= (own.deeds & kSentTerminate) != 0 ? kSentTerminates : kSentTerminate;
     return;
   }
-  own.deeds |= kSentMessage | kSentUntagged;
+  own.deeds |= kDeedsOf[static_cast<std::size_t>(opcode)];
   if (len != 0) own.deeds |= kSentOctets;
   if (header.mo != 0) own.deeds |= kSentOffset;
   if (header.qn >= ddp::kNumQueues) own.deeds |= kSentQueue;
-  if (rdmap::invalidates(opcode)) own.deeds |= kSentInvalidate;
-  if (opcode >= Opcode::kImmediate) own.deeds |= kSentExtension;
-  if (opcode == Opcode::kReadRequest) own.deeds |= kSentRead;
-  if (opcode == Opcode::kAtomicRequest) own.deeds |= kSentAtomic;
 }
 
 void RdmapDecoder::note_gap(Side of, std::string_view why) {
@@ -190,7 +201,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   }
   messages.keep(header, payload, len, frame.arrival.time);
   LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
-  tell_control(header.rsvd_ulp, layer);
+  if (options_.fields) tell_control(header.rsvd_ulp, layer);
   if (!header.last) return;
   tell_tagged(from, opcode, messages.stretch(), frame, layer);
   messages.end_message();
@@ -199,8 +210,9 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
 void RdmapDecoder::tell_tagged(Side from, Opcode opcode, const TaggedMessages::Stretch& stretch, Frame& frame,
                                LayerWriter& layer) {
   frame.facts.rdma = {opcode_str(opcode), stretch.len, stretch.num_segments};
-  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes{}"), opcode_str(opcode), Hex32(stretch.stag).str(),
-             stretch.to, stretch.len, in_segments(stretch.num_segments));
+  layer.line(FMT_COMPILE("{}, STag {}, TO {:#x}, {} bytes"), opcode_str(opcode), Hex32(stretch.stag), stretch.to,
+             stretch.len);
+  tell_segments(stretch.num_segments, layer);
   upper_.on_transfer({.kind = opcode == Opcode::kWrite ? Transfer::Kind::kWrite : Transfer::Kind::kReadResponse,
                       .from = from,
                       .stag = stretch.stag,
@@ -222,8 +234,8 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   if (control.opcode < rdmap::kNumOpcodes7306) {
     find_invalidate_stag(Opcode{control.opcode}, header.rsvd_ulp_8_39, frame);
   }
-  {
-    LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
+  LayerWriter layer(frame, LayerKind::kRdmap, options_, Source::kUlpdu);
+  if (options_.fields) {
     tell_control(header.rsvd_ulp, layer);
     tell_invalidate(header, layer);
   }
@@ -303,11 +315,11 @@ void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
 void RdmapDecoder::tell_send(Side from, Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,
                              Frame& frame, LayerWriter& layer) {
   Send send{.from = from, .octets = queue.octets(), .len = queue.len(), .in_order = rules_.is_judging()};
-  layer.line(FMT_COMPILE("{}, MSN {}, {} bytes{}"), opcode_str(opcode), header.msn.value, queue.len(),
-             in_segments(queue.num_segments()));
+  layer.line(FMT_COMPILE("{}, MSN {}, {} bytes"), opcode_str(opcode), header.msn.value, queue.len());
+  tell_segments(queue.num_segments(), layer);
   if (rdmap::invalidates(opcode)) {
     send.invalidated = header.rsvd_ulp_8_39;
-    layer.line(FMT_COMPILE(", invalidates STag {}"), Hex32(header.rsvd_ulp_8_39).str());
+    layer.line(FMT_COMPILE(", invalidates STag {}"), Hex32(header.rsvd_ulp_8_39));
   }
   if (rdmap::is_immediate(opcode)) return tell_immediate(queue, frame, layer);
   if (rdmap::is_send(opcode)) upper_.on_send(send, frame);
@@ -347,8 +359,8 @@ void RdmapDecoder::tell_read_request(Side from, const ddp::UntaggedHeader& heade
     return;
   }
   layer.line(FMT_COMPILE("RDMA Read Request, MSN {}: {} bytes at STag {}, TO {:#x} to STag {}, TO {:#x}"),
-             header.msn.value, request->size, Hex32(request->src_stag.value).str(), request->src_to,
-             Hex32(request->sink_stag.value).str(), request->sink_to);
+             header.msn.value, request->size, Hex32(request->src_stag.value), request->src_to,
+             Hex32(request->sink_stag.value), request->sink_to);
   layer.field("Data Sink STag", 0, 4, "{:#010x}", request->sink_stag.value);
   layer.field("Data Sink TO", 4, 8, "{:#x}", request->sink_to);
   layer.field("RDMA Read Message Size", 12, 4, "{}", request->size);

@@ -267,7 +267,7 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
     frame.facts.credit = flow_.num_left(send.from);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
   layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), type_str(header.type),
-             Hex32(header.xid).str());
+             Hex32(header.xid));
   if (counts_messages) {
     layer.line(FMT_COMPILE("up to message {}{}"), header.credit, header.text);
   } else {
@@ -486,14 +486,14 @@ void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter
 
 void RpcDecoder::tell_use(const Segment& segment, Side owner, LayerWriter& layer) {
   switch (segment.use) {
-    case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {}"), Hex32(segment.xid).str()); break;
+    case Segment::Use::kCall: layer.line(FMT_COMPILE(" (Call {}"), Hex32(segment.xid)); break;
     case Segment::Use::kArgument:
-      layer.line(FMT_COMPILE(" (argument at {} of Call {}"), segment.index, Hex32(segment.xid).str());
+      layer.line(FMT_COMPILE(" (argument at {} of Call {}"), segment.index, Hex32(segment.xid));
       break;
     case Segment::Use::kResult:
-      layer.line(FMT_COMPILE(" (result {} of Call {}"), segment.index, Hex32(segment.xid).str());
+      layer.line(FMT_COMPILE(" (result {} of Call {}"), segment.index, Hex32(segment.xid));
       break;
-    case Segment::Use::kReply: layer.line(FMT_COMPILE(" (Reply of Call {}"), Hex32(segment.xid).str()); break;
+    case Segment::Use::kReply: layer.line(FMT_COMPILE(" (Reply of Call {}"), Hex32(segment.xid)); break;
   }
   const Call* call = half(owner).calls.find(segment.xid);
   if (call != nullptr && call->is_known) {
