@@ -1,6 +1,7 @@
 #include "apps/dissect/call_table.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace weft::apps::dissect {
@@ -9,9 +10,9 @@ namespace {
 
 // Write chunks take memory without segments, too.
 std::size_t num_entries(const rpcrdma::ChunkListsView& lists) {
-  std::size_t num = lists.write_list.size();
-  for_each_segment(lists, [&num](std::uint32_t, const CallTable::Segment&) { ++num; });
-  return num;
+  std::size_t num = lists.call_chunk.size() + lists.read_list.size() + lists.write_list.size();
+  for (const rpcrdma::SegmentArray& chunk : lists.write_list) num += chunk.size();
+  return num + (lists.reply_chunk ? lists.reply_chunk->size() : 0);
 }
 
 std::size_t num_entries(const std::vector<std::uint8_t>& head) {
@@ -20,21 +21,42 @@ std::size_t num_entries(const std::vector<std::uint8_t>& head) {
 
 }  // namespace
 
+// The lists stay where the next Call finds their memory.
+std::unique_ptr<CallTable::Call> CallTable::Pool::take() {
+  if (calls_.empty()) return std::make_unique<Call>();
+  std::unique_ptr<Call> call = std::move(calls_.back());
+  calls_.pop_back();
+  static_cast<CallWords&>(*call) = {};
+  call->num_entries = 0;
+  return call;
+}
+
+void CallTable::Pool::give(std::unique_ptr<Call> call) {
+  if (calls_.size() == kMax || call->num_entries > kMaxEntries) return;
+  if (!call->reply_head.empty()) call->reply_head = {};
+  calls_.push_back(std::move(call));
+}
+
 CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered) {
   const auto old = calls_.find(xid);
   const bool is_repeated = old != calls_.end() || was_repeated(xid);
   if (old != calls_.end()) forget(old);
   const std::size_t num = num_entries(offered);
   if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
-  Call& call = new_call(xid);
+  Call& call = *(calls_[xid] = pool_.take());
   call.is_repeated = is_repeated;
   call.num_lost = num_lost_;
   call.num_gaps = num_gaps_;
   call.time = time;
   num_repeated_ += is_repeated ? 1 : 0;
   count();
-  if (num > kMaxSegments || !count_.has_room(num)) return call;
+  if (num > kMaxSegments || !count_.has_room(num)) {
+    call.offered.clear();
+    return call;
+  }
   call.offered = offered;
+  call.num_entries = num;
+  if (num == 0) return call;
   num_offered_ += num;
   count();
   for_each_segment(offered, [&](std::uint32_t handle, Segment segment) {
@@ -42,13 +64,6 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     segments_.emplace(std::tuple(handle, segment.offset, xid), segment);
   });
   return call;
-}
-
-// A connection has few Calls open at once: the memory of the last one that ended serves the next one.
-CallTable::Call& CallTable::new_call(std::uint32_t xid) {
-  if (spare_.empty()) return calls_[xid];
-  spare_.key() = xid;
-  return calls_.insert(std::move(spare_)).position->second;
 }
 
 void CallTable::on_resumed(std::optional<std::uint32_t> num_lost) {
@@ -66,12 +81,13 @@ void CallTable::on_unknown_answer() {
 
 // The Replies to all Calls with this XID may still come.
 bool CallTable::was_repeated(std::uint32_t xid) const {
-  return num_repeated_ > 0 &&
-         std::ranges::any_of(past_, [xid](const Past& past) { return past.xid == xid && past.is_repeated; });
+  return num_repeated_ > 0 && std::ranges::any_of(std::views::iota(std::size_t{0}, past_.size()), [&](std::size_t i) {
+           return past_[i].xid == xid && past_[i].is_repeated;
+         });
 }
 
 void CallTable::forget_all() {
-  for (const auto& [xid, call] : calls_) num_repeated_ -= call.is_repeated ? 1 : 0;
+  for (const auto& [xid, call] : calls_) num_repeated_ -= call->is_repeated ? 1 : 0;
   calls_.clear();
   segments_.clear();
   ahead_.clear();
@@ -82,18 +98,18 @@ void CallTable::forget_all() {
 
 CallTable::Call* CallTable::find(std::uint32_t xid) {
   const auto found = calls_.find(xid);
-  return found == calls_.end() ? nullptr : &found->second;
+  return found == calls_.end() ? nullptr : found->second.get();
 }
 
 const CallTable::Call* CallTable::find(std::uint32_t xid) const {
   const auto found = calls_.find(xid);
-  return found == calls_.end() ? nullptr : &found->second;
+  return found == calls_.end() ? nullptr : found->second.get();
 }
 
 void CallTable::end_call(std::uint32_t xid, Had had) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;
-  const bool is_repeated = call->second.is_repeated;
+  const bool is_repeated = call->second->is_repeated;
   forget(call);
   note_past({xid, is_repeated ? Had::kUnknown : had, is_repeated});
 }
@@ -125,19 +141,27 @@ void CallTable::keep_reply_head(Call& call, ConstBytes head) {
   count();
 }
 
-void CallTable::forget(std::unordered_map<std::uint32_t, Call>::iterator call) {
-  num_offered_ -= num_entries(call->second.offered);
-  num_heads_ -= num_entries(call->second.reply_head);
-  for_each_segment(call->second.offered, [&](std::uint32_t handle, const Segment& segment) {
-    const auto found = segments_.find({handle, segment.offset, call->first});
+void CallTable::forget(Calls::iterator call) {
+  constexpr std::size_t kSparse = 8, kSmall = 128;
+  Call& ended = *call->second;
+  num_offered_ -= ended.num_entries;
+  if (!ended.reply_head.empty()) num_heads_ -= num_entries(ended.reply_head);
+  if (ended.num_entries != 0) forget_segments(call->first, ended);
+  num_repeated_ -= ended.is_repeated ? 1 : 0;
+  pool_.give(std::move(call->second));
+  calls_.erase(call);
+  // A table that once had many Calls gives their memory back.
+  if (calls_.capacity() > kSmall && calls_.size() < calls_.capacity() / kSparse) calls_.rehash(0);
+  count();
+}
+
+void CallTable::forget_segments(std::uint32_t xid, const Call& call) {
+  for_each_segment(call.offered, [&](std::uint32_t handle, const Segment& segment) {
+    const auto found = segments_.find({handle, segment.offset, xid});
     if (found == segments_.end()) return;
-    ahead_.erase(&found->second);
+    if (!ahead_.empty()) ahead_.erase(&found->second);
     segments_.erase(found);
   });
-  num_repeated_ -= call->second.is_repeated ? 1 : 0;
-  spare_ = calls_.extract(call);
-  spare_.mapped() = {};
-  count();
 }
 
 // The segments that begin at `to` or before come first, the nearest of them before the others. Then come those that
@@ -223,8 +247,10 @@ std::optional<CallTable::Written> CallTable::written(std::uint32_t xid, const rp
 
 CallTable::Had CallTable::had(std::uint32_t xid) const {
   if (lacks_calls()) return Had::kUnknown;
-  const auto last = std::find_if(past_.rbegin(), past_.rend(), [xid](const Past& past) { return past.xid == xid; });
-  return last == past_.rend() ? Had::kNever : last->had;
+  for (std::size_t i = past_.size(); i-- != 0;) {
+    if (past_[i].xid == xid) return past_[i].had;
+  }
+  return Had::kNever;
 }
 
 }  // namespace weft::apps::dissect

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -12,7 +15,7 @@
 #include "apps/dissect/frame.h"
 #include "apps/dissect/gss.h"
 #include "apps/dissect/held_entries.h"
-#include "apps/dissect/queue.h"
+#include "apps/dissect/ring.h"
 #include "apps/dissect/runs.h"
 #include "base/bytes.h"
 #include "rpcrdma/chunk_lists.h"
@@ -24,8 +27,11 @@ namespace weft::apps::dissect {
 // Replies.
 class CallTable {
  public:
-  // held outlives the table.
-  explicit CallTable(HeldEntries& held) : count_(held) {}
+  struct Call;
+  class Pool;
+
+  // The references outlive the table.
+  CallTable(HeldEntries& held, Pool& pool) : pool_(pool), count_(held) {}
 
   static constexpr std::size_t kMaxCalls = 4096;
   static constexpr std::size_t kMaxSegments = 65536;  // and Write chunks
@@ -40,7 +46,8 @@ class CallTable {
   // Had: whether a Call that is not open now was there.
   enum class Had : std::uint8_t { kNever, kAnswered, kUnknown };
 
-  struct Call {
+  // CallWords: what is known of a Call, beside its lists.
+  struct CallWords {
     std::uint32_t program = 0, version = 0, procedure = 0;
     bool is_known = false;  // the capture has its RPC header
     // How many results of a Reply to this Call may be in Write chunks, where it offers some. Empty: not known.
@@ -54,8 +61,24 @@ class CallTable {
     std::uint32_t transport_version = 0, transport_type = 0;  // words of its RPC-over-RDMA header
     bool is_sound = false;   // the capture has all of it in one Send, and it breaks no rule
     bool has_fault = false;  // it breaks a rule
+  };
+  struct Call : CallWords {
     rpcrdma::ChunkListsView offered = {};
+    std::size_t num_entries = 0;                // of offered
     std::vector<std::uint8_t> reply_head = {};  // see keep_reply_head
+  };
+  // Pool keeps the memory of Calls that have ended, of all connections, for the next ones.
+  class Pool {
+   public:
+    static constexpr std::size_t kMax = 1024;
+    static constexpr std::size_t kMaxEntries = 16;  // of a Call whose memory is kept
+
+    // take returns a Call of which `offered` has any value.
+    std::unique_ptr<Call> take();
+    void give(std::unique_ptr<Call> call);
+
+   private:
+    std::vector<std::unique_ptr<Call>> calls_;
   };
   // Segment: memory that a Call offers.
   struct Segment {
@@ -139,7 +162,6 @@ class CallTable {
     bool is_repeated = false;  // Call::is_repeated
   };
 
-  Call& new_call(std::uint32_t xid);
   bool lacks_calls() const { return has_forgotten_ || has_gap_ || num_unknown_ > 0; }
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
@@ -151,18 +173,20 @@ class CallTable {
     count_.set(calls_.size() + num_offered_ + num_heads_ + past_.size() / kPastOfEntry +
                ahead_.size() * kEntriesOfHoled);
   }
-  void forget(std::unordered_map<std::uint32_t, Call>::iterator call);
+  using Calls = absl::flat_hash_map<std::uint32_t, std::unique_ptr<Call>>;
+  void forget(Calls::iterator call);
+  void forget_segments(std::uint32_t xid, const Call& call);
   void note_run(Segment& segment, Run run);
   void note_run_ahead(Segment& segment, Run run);
 
-  std::unordered_map<std::uint32_t, Call> calls_;             // by XID
-  std::unordered_map<std::uint32_t, Call>::node_type spare_;  // of a Call that has ended
+  Pool& pool_;
+  Calls calls_;  // by XID
   // By handle, offset and XID: several Calls can offer the same memory.
   std::multimap<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Segment> segments_;
   std::unordered_map<const Segment*, Runs> ahead_;  // behind a hole; by offsets in the segment
   std::size_t num_offered_ = 0;                     // entries for the chunks of all open Calls
   std::size_t num_heads_ = 0;                       // entries for the heads of their Replies
-  Queue<Past> past_;                                // the last ones
+  Ring<Past> past_;                                 // the last ones
   std::size_t num_repeated_ = 0;                    // Calls that are open or in past_
   std::uint64_t num_gaps_ = 0, num_lost_ = 0;
   bool has_gap_ = false;

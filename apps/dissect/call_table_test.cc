@@ -26,7 +26,8 @@ rpcrdma::ChunkListsView write_chunk(std::uint32_t num_segments, std::uint32_t ha
 
 TEST(CallTable, TheNextCallMakesItForgetTheOthers) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   for (std::uint32_t xid = 0; xid < CallTable::kMaxCalls; ++xid) calls.add(xid, {}, {});
   EXPECT_EQ(calls.num_open(), CallTable::kMaxCalls);
   EXPECT_NE(calls.find(0), nullptr);
@@ -42,7 +43,8 @@ TEST(CallTable, TheNextCallMakesItForgetTheOthers) {
 
 TEST(CallTable, TheNextSegmentMakesItForgetTheOthers) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   calls.add(1, {}, write_chunk(CallTable::kMaxSegments - 1));
   EXPECT_TRUE(calls.find_memory(1, 0, 64).is_offered);
   calls.add(2, {}, write_chunk(1, 2));
@@ -53,7 +55,8 @@ TEST(CallTable, TheNextSegmentMakesItForgetTheOthers) {
 
 TEST(CallTable, OfEndedCallsTheLastOnesAreKnown) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   for (std::uint32_t xid = 0; xid <= CallTable::kMaxPast; ++xid) {
     calls.add(xid, {}, {});
     calls.answer(xid);
@@ -67,8 +70,9 @@ TEST(CallTable, OfEndedCallsTheLastOnesAreKnown) {
 
 TEST(HeldEntries, CallsBeyondTheBoundAreForgottenAndNotJudged) {
   HeldEntries held{.now = HeldEntries::kMax - 5};
+  CallTable::Pool pool;
   {
-    CallTable calls(held);
+    CallTable calls(held, pool);
     calls.add(1, {}, write_chunk(2));
     EXPECT_EQ(held.now, HeldEntries::kMax - 1);
     calls.add(2, {}, write_chunk(2));
@@ -85,7 +89,8 @@ TEST(HeldEntries, CallsBeyondTheBoundAreForgottenAndNotJudged) {
 // A table that has nothing to forget remembers the Call alone.
 TEST(HeldEntries, ACallIsRememberedWithoutItsSegmentsWhereOthersHoldAll) {
   HeldEntries held{.now = HeldEntries::kMax};
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   calls.add(1, {}, write_chunk(1));
   ASSERT_NE(calls.find(1), nullptr);
   EXPECT_TRUE(calls.has_forgotten());
@@ -94,7 +99,8 @@ TEST(HeldEntries, ACallIsRememberedWithoutItsSegmentsWhereOthersHoldAll) {
 
 TEST(HeldEntries, ChunksWithoutSegmentsCount) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   rpcrdma::ChunkListsView lists;
   lists.write_list.resize(7000);
   calls.add(1, {}, lists);
@@ -106,7 +112,8 @@ TEST(HeldEntries, ChunksWithoutSegmentsCount) {
 TEST(HeldEntries, BeginningsOfRepliesInChunksCount) {
   constexpr std::size_t kHead = 2 * CallTable::kHeadOfEntry;
   HeldEntries held{.now = HeldEntries::kMax - 4};
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   CallTable::Call& first = calls.add(1, {}, {});
   calls.keep_reply_head(first, pattern(10));
   calls.keep_reply_head(first, pattern(kHead));
@@ -122,8 +129,9 @@ TEST(HeldEntries, BeginningsOfRepliesInChunksCount) {
 
 TEST(HeldEntries, EndedCallsCount) {
   HeldEntries held;
+  CallTable::Pool pool;
   {
-    CallTable calls(held);
+    CallTable calls(held, pool);
     for (std::uint32_t xid = 0; xid < 2 * CallTable::kMaxPast; ++xid) {
       calls.add(xid, {}, {});
       calls.answer(xid);
@@ -141,7 +149,8 @@ TEST(HeldEntries, EndedCallsCount) {
 
 TEST(CallTable, AfterARepeatedXidMemoryIsInDoubtForATime) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   for (int i = 0; i < 3; ++i) calls.add(7, {}, write_chunk(1));
   EXPECT_TRUE(calls.has_forgotten());
   EXPECT_EQ(calls.had(8), Had::kNever) << "the doubt is about the one XID";
@@ -194,7 +203,8 @@ TEST(CallTable, AnXidThatWasRepeatedStaysInDoubt) {
 
 TEST(CallTable, ForgettingAllLeavesNoDoubtBehind) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   for (int i = 0; i < 2; ++i) calls.add(7, {}, {});
   for (std::uint32_t xid = 100; xid < 100 + CallTable::kMaxCalls; ++xid) calls.add(xid, {}, {});
   ASSERT_EQ(calls.find(7), nullptr);
@@ -209,7 +219,8 @@ TEST(CallTable, ForgettingAllLeavesNoDoubtBehind) {
 
 TEST(HeldEntries, SegmentsWithHolesCount) {
   HeldEntries held;
-  CallTable calls(held);
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
   calls.add(1, {}, write_chunk(1));
   const std::size_t before = held.now;
   calls.note_write(1, 10, 1);

@@ -28,9 +28,10 @@ struct Numbers {
 
 // Held: the memory that all connections hold together.
 struct Held {
-  // Of the frame under way: they keep their memory for the next.
+  // Memory that the next frame finds.
   Frame frame;
   TransportHeader header;
+  CallTable::Pool calls;
   HeldOctets segments;
   HeldMessages messages;
   HeldEntries entries;

@@ -32,8 +32,9 @@ class RpcDecoder final : public UpperLayer {
 
   // The references outlive the decoder.
   // header: of the message under way; all connections may share it, for its memory.
-  RpcDecoder(const Options& options, TransportHeader& header, HeldMessages& messages, HeldEntries& entries)
-      : options_(options), header_(header), halves_{Half(messages, entries), Half(messages, entries)} {}
+  RpcDecoder(const Options& options, TransportHeader& header, CallTable::Pool& pool, HeldMessages& messages,
+             HeldEntries& entries)
+      : options_(options), header_(header), halves_{Half(messages, entries, pool), Half(messages, entries, pool)} {}
 
   // Side::kClient is known to be the side that connected; else it is a guess.
   void on_sides_known() { knows_sides_ = true; }
@@ -57,7 +58,8 @@ class RpcDecoder final : public UpperLayer {
   using Call = CallTable::Call;
   using Segment = CallTable::Segment;
   struct Half {
-    Half(HeldMessages& messages, HeldEntries& entries) : calls(entries), reads(entries), parts(messages) {}
+    Half(HeldMessages& messages, HeldEntries& entries, CallTable::Pool& pool)
+        : calls(entries, pool), reads(entries), parts(messages) {}
 
     CallTable calls;  // that this side sent
     PendingReads reads;

@@ -351,7 +351,8 @@ TEST(RpcDecoder, SegmentsOfAnStagCountTogether) {
 // An attacker's Calls make many segments with one handle: the search ends, and judges nothing.
 TEST(RpcDecoder, ManySegmentsOfAnStagAreNotJudged) {
   HeldEntries held;
-  CallTable table(held);
+  CallTable::Pool pool;
+  CallTable table(held, pool);
   rpcrdma::ChunkListsView lists;
   lists.write_list.emplace_back();
   for (std::uint32_t i = 0; i < 1000; ++i) {
