@@ -168,7 +168,8 @@ std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
   const mpa::MarkerLayout markers = layout();
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
   if (octets.size() < length_end) return 0;
-  if (const auto guess = can_tell(octets); guess != FpduFinder::Guess::kYes) {
+  const bool is_certain = terms_.is_known && !was_bad_crc_;
+  if (const auto guess = is_certain ? FpduFinder::Guess::kYes : can_tell(octets); guess != FpduFinder::Guess::kYes) {
     if (guess == FpduFinder::Guess::kNo) begin_search();
     return 0;
   }
@@ -262,23 +263,10 @@ CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut
   const std::size_t bare_len = markers.bare_len(wire.size());
   const std::size_t present = std::min(bare_len - std::min(bare_len, mpa::kUlpduLengthLen), ulpdu_len);
   if (terms_.markers) {
-    bare_.resize(present);
-    mpa::Ulpdu(wire, markers, present).copy(0, bare_);
-    fpdu.ulpdu = bare_;
-    const std::size_t num = std::min(markers.num_within(wire.size()), markers.num_before(mpa::fpdu_len(ulpdu_len) - 1));
-    for (std::size_t i = 0; i < num; ++i) {
-      const auto marker = marker_at(wire, markers, i);
-      const bool fits = mpa::marker_fits(markers, i, marker);
-      fpdu.bad_marker |= !fits;
-      fpdu.has_reserved_half |= fits && (marker[0] != 0 || marker[1] != 0);
-      fpdu.has_low_bits |= fits && (mpa::parse_fpduptr(marker) & kLowBits) != 0;
-    }
+    take_markers(fpdu, present);
   } else {
     fpdu.ulpdu = wire.subspan(mpa::kUlpduLengthLen, present);
   }
-  fpdu.bad_marker &= terms_.is_known;
-  fpdu.has_reserved_half &= terms_.is_known;
-  fpdu.has_low_bits &= terms_.is_known;
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
   fpdu.follows_bad_crc = was_bad_crc_;
   fpdu.marker_mistake = std::exchange(marker_mistake_, MarkerMistake::kNone);
@@ -287,6 +275,24 @@ CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut
   }
   sink_.on_fpdu(fpdu, arrival);
   return fpdu.crc;
+}
+
+// Markers that a guess has found are not judged.
+void MpaHalf::take_markers(Fpdu& fpdu, std::size_t present) {
+  const mpa::MarkerLayout& markers = fpdu.markers;
+  bare_.resize(present);
+  mpa::Ulpdu(fpdu.wire, markers, present).copy(0, bare_);
+  fpdu.ulpdu = bare_;
+  if (!terms_.is_known) return;
+  const std::size_t num =
+      std::min(markers.num_within(fpdu.wire.size()), markers.num_before(mpa::fpdu_len(fpdu.ulpdu_len) - 1));
+  for (std::size_t i = 0; i < num; ++i) {
+    const auto marker = marker_at(fpdu.wire, markers, i);
+    const bool fits = mpa::marker_fits(markers, i, marker);
+    fpdu.bad_marker |= !fits;
+    fpdu.has_reserved_half |= fits && (marker[0] != 0 || marker[1] != 0);
+    fpdu.has_low_bits |= fits && (mpa::parse_fpduptr(marker) & kLowBits) != 0;
+  }
 }
 
 CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {

@@ -129,6 +129,7 @@ class MpaHalf final : public TcpHalf::Sink {
   // Whether the FPDU here is worth telling.
   FpduFinder::Guess can_tell(ConstBytes octets);
   CrcVerdict report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut, const Arrival& arrival);
+  void take_markers(Fpdu& fpdu, std::size_t present);
   std::size_t behind_bad_crc(ConstBytes octets, std::size_t len, std::size_t length_end);
   void begin_search();
   void tell_gap();

@@ -250,22 +250,30 @@ void tell_damaged(std::uint64_t len, const Options& options, Frame& frame) {
              ends(mpa::Error::kCrc));
 }
 
-void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
-  LayerWriter layer(frame, LayerKind::kMpa, options);
-  judge_markers_at_all(fpdu, frame);
-  if (fpdu.crc == CrcVerdict::kBad) {
-    layer.text("BAD CRC");
-    if (!fpdu.follows_bad_crc) find_bad_crc(fpdu, frame);
-  }
+namespace {
+
+void judge_fpdu(const Fpdu& fpdu, Frame& frame) {
+  if (fpdu.marker_mistake != MarkerMistake::kNone) judge_markers_at_all(fpdu, frame);
+  if (fpdu.crc == CrcVerdict::kBad && !fpdu.follows_bad_crc) find_bad_crc(fpdu, frame);
   if (fpdu.bad_marker) {
-    layer.text(fpdu.crc == CrcVerdict::kBad ? ", BAD MARKER" : "BAD MARKER");
     frame.findings.push_back({"MPA-8-05", "a Marker of this FPDU does not lead to its ULPDU_Length",
                               ends(mpa::Error::kMarker), place_of_bad_marker(fpdu)});
   }
-  if (fpdu.crc != CrcVerdict::kBad) {
-    judge_pad(fpdu, frame);
-    judge_marker_bits(fpdu, frame);
-  }
+  if (fpdu.crc == CrcVerdict::kBad) return;
+  judge_pad(fpdu, frame);
+  judge_marker_bits(fpdu, frame);
+}
+
+}  // namespace
+
+// An FPDU has no line unless it is wrong.
+void tell_fpdu(const Fpdu& fpdu, const Options& options, Frame& frame) {
+  judge_fpdu(fpdu, frame);
+  const bool is_bad = fpdu.crc == CrcVerdict::kBad;
+  if (!is_bad && !fpdu.bad_marker && !options.fields) return;
+  LayerWriter layer(frame, LayerKind::kMpa, options);
+  if (is_bad) layer.text("BAD CRC");
+  if (fpdu.bad_marker) layer.text(is_bad ? ", BAD MARKER" : "BAD MARKER");
   if (!layer.wants_fields()) return;
   tell_markers(fpdu, layer);
   layer.field("ULPDU_Length", fpdu.length_at, mpa::kUlpduLengthLen, "{}", fpdu.ulpdu_len);

@@ -15,28 +15,10 @@ constexpr std::size_t kInvalidateAt = 2, kQnAt = 6, kMsnAt = 10, kMoAt = 14;
 
 }  // namespace
 
-std::string_view opcode_str(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kWrite: return "RDMA Write";
-    case Opcode::kReadRequest: return "RDMA Read Request";
-    case Opcode::kReadResponse: return "RDMA Read Response";
-    case Opcode::kSend: return "Send";
-    case Opcode::kSendInvalidate: return "Send with Invalidate";
-    case Opcode::kSendSe: return "Send with Solicited Event";
-    case Opcode::kSendSeInvalidate: return "Send with Solicited Event and Invalidate";
-    case Opcode::kTerminate: return "Terminate";
-    case Opcode::kImmediate: return "Immediate Data";
-    case Opcode::kImmediateSe: return "Immediate Data with Solicited Event";
-    case Opcode::kAtomicRequest: return "Atomic Request";
-    case Opcode::kAtomicResponse: return "Atomic Response";
-  }
-  return "a message of an unknown opcode";
-}
-
 void tell_segment(const ddp::TaggedHeader& header, std::size_t kept, std::size_t len, const Options& options,
                   Frame& frame) {
+  if (!options.fields) return;
   LayerWriter ddp(frame, LayerKind::kDdp, options, Source::kUlpdu);
-  if (!ddp.wants_fields()) return;
   ddp.field("T (tagged)", kDdpControlAt, 1, "1");
   ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
   ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
@@ -48,8 +30,8 @@ void tell_segment(const ddp::TaggedHeader& header, std::size_t kept, std::size_t
 
 void tell_segment(const ddp::UntaggedHeader& header, std::size_t kept, std::size_t len, const Options& options,
                   Frame& frame) {
+  if (!options.fields) return;
   LayerWriter ddp(frame, LayerKind::kDdp, options, Source::kUlpdu);
-  if (!ddp.wants_fields()) return;
   ddp.field("T (tagged)", kDdpControlAt, 1, "0");
   ddp.field("L (last)", kDdpControlAt, 1, "{}", int{header.last});
   ddp.field("Resrv", kDdpControlAt, 1, "{:#x}", header.rsvd);
@@ -61,7 +43,6 @@ void tell_segment(const ddp::UntaggedHeader& header, std::size_t kept, std::size
 }
 
 void tell_control(std::uint8_t rsvd_ulp, LayerWriter& layer) {
-  if (!layer.wants_fields()) return;
   constexpr unsigned kRsvShift = 4, kRsvMask = 0x03;
   const auto control = rdmap::parse_control(rsvd_ulp);
   layer.field("RV", kRdmapControlAt, 1, "{}", control.rv);

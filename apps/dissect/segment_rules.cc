@@ -24,16 +24,15 @@ void find_set_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Frame& frame) {
   }
 }
 
-void find_invalidate_stag(Opcode opcode, std::uint32_t word, Frame& frame) {
-  if (word == 0 || rdmap::invalidates(opcode)) return;
+void find_odd_invalidate_stag(Opcode opcode, std::uint32_t word, Frame& frame) {
   const bool is_rfc7306 = opcode >= Opcode::kImmediate;
   frame.findings.push_back({is_rfc7306 ? "EXT-4.1-07" : "RDMAP-4.1-11",
                             fmt::format("the Invalidate STag field is {:#x} in a message that invalidates none", word),
                             "the receiver does not look at it"});
 }
 
-void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
-                        std::optional<std::uint8_t> version, Frame& frame) {
+void find_wrong_header(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                       std::optional<std::uint8_t> version, Frame& frame) {
   const auto is_wrong = [version](std::uint8_t value) {
     return version ? value != *version : value > ddp::kDdpVersion;
   };

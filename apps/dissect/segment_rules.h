@@ -21,10 +21,22 @@ inline void find_reserved_bits(std::uint8_t ddp_rsvd, std::uint8_t rsvd_ulp, Fra
   find_set_bits(ddp_rsvd, rsvd_ulp, frame);
 }
 // word: the Invalidate STag field of an untagged message.
-void find_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame);
-// dv: DDP's version. version: of DDP and RDMAP; empty: 0 or 1.
-void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
-                        std::optional<std::uint8_t> version, Frame& frame);
+void find_odd_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame);
+inline void find_invalidate_stag(rdmap::Opcode opcode, std::uint32_t word, Frame& frame) {
+  if (word != 0 && !rdmap::invalidates(opcode)) find_odd_invalidate_stag(opcode, word, frame);
+}
+// dv: DDP's version. version: of DDP and RDMAP; empty: 0 or 1. qn: of an untagged segment.
+void find_wrong_header(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                       std::optional<std::uint8_t> version, Frame& frame);
+inline void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control control, std::uint32_t qn,
+                               std::optional<std::uint8_t> version, Frame& frame) {
+  const rdmap::Opcode opcode{control.opcode};
+  const bool has_version = dv == version && control.rv == version;
+  const bool has_place = tagged ? rdmap::is_tagged(opcode) : !rdmap::is_tagged(opcode) && qn == rdmap::queue_of(opcode);
+  if (has_version && has_place && control.opcode < rdmap::kNumOpcodes7306) [[likely]]
+    return;
+  find_wrong_header(tagged, dv, control, qn, version, frame);
+}
 // An untagged message whose length is known ends in this segment, which does not say so.
 void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame& frame);
 // A message has more than 2^32 - 1 octets.

@@ -16,7 +16,7 @@ void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird, bool is_
 }
 
 // RFC 5040 section 5.4: nothing follows a Terminate. RFC 5044 section 7.1.2: the initiator's first FPDU comes first.
-void StreamRules::on_fpdu(Side from, Frame& frame) {
+void StreamRules::judge_fpdu(Side from, Frame& frame) {
   Half& own = half(from);
   const bool is_first = !std::exchange(own.has_sent, true);
   const Half& peer = half(other(from));

@@ -36,7 +36,10 @@ class StreamRules {
 
   // on_first_octets: octets of the first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { half(from).has_begun = true; }
-  void on_fpdu(Side from, Frame& frame);
+  void on_fpdu(Side from, Frame& frame) {
+    const Half& own = half(from);
+    if (!own.has_sent || own.terminated) judge_fpdu(from, frame);
+  }
   void on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame);
   void on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame);
   void on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame);
@@ -81,6 +84,7 @@ class StreamRules {
     bool knows_atomics() const { return num_gaps_of_atomics == num_gaps; }
   };
 
+  void judge_fpdu(Side from, Frame& frame);
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
   void count_outstanding(Side from, Frame& frame);
   static Read* find_read(Half& asker, const ddp::TaggedHeader& header, std::uint64_t len);

@@ -39,7 +39,8 @@ void Summary::on_frame(const Frame& frame) {
   ends.last = frame.arrival.time;
   ends.findings += num_violations(frame);
   const Facts& facts = frame.facts;
-  const bool is_event = facts.is_startup || facts.is_terminate || frame.layers.front().kind == LayerKind::kTcp;
+  const bool is_of_tcp = !frame.layers.empty() && frame.layers.front().kind == LayerKind::kTcp;
+  const bool is_event = facts.is_startup || facts.is_terminate || is_of_tcp;
   if (is_event) {
     for (const Layer& layer : frame.layers) {
       if (!layer.line.empty()) add_line(ends, fmt::format("{} {}", arrow(frame.from), layer.line.str()));

@@ -15,9 +15,9 @@ namespace weft::apps::dissect {
 void UntaggedQueue::on_gap() {
   if (!std::exchange(is_resuming_, true)) {
     due_ = next_msn_;
-    was_inside_ = num_segments_ != 0;
+    was_inside_ = message_.num_segments != 0;
   }
-  broken_ = true;
+  message_.broken = true;
   next_msn_.reset();
 }
 
@@ -44,15 +44,16 @@ bool UntaggedQueue::resume(const ddp::UntaggedHeader& header, Frame& frame) {
 bool UntaggedQueue::take(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len, Frame& frame) {
   const bool is_part = is_resuming_ && resume(header, frame);
   keep_order(header, frame);
-  counted_ |= is_part;
-  if (num_segments_ != 0 && !broken_) judge_same(header, frame);
+  message_.counted |= is_part;
+  if (message_.num_segments != 0 && !message_.broken) judge_same(header, frame);
   opcode_ = rdmap::parse_control(header.rsvd_ulp).opcode;
   rsvd_ulp_8_39_ = header.rsvd_ulp_8_39;
   keep(header, payload, len);
-  if (len_ > UINT32_MAX && len_ - len <= UINT32_MAX) find_too_long(frame);
+  if (message_.len > UINT32_MAX && message_.len - len <= UINT32_MAX) find_too_long(frame);
   if (!header.last) return false;
-  if (len_ == 0 && num_segments_ > 1 && !broken_) find_empty_segments(num_segments_, frame);
-  judge_order(header, frame);
+  if (message_.len == 0 && message_.num_segments > 1 && !message_.broken)
+    find_empty_segments(message_.num_segments, frame);
+  if (message_.scattered && !message_.broken) judge_order(header, frame);
   return true;
 }
 
@@ -64,13 +65,14 @@ void UntaggedQueue::end_message() {
   begin();
 }
 
+// Most messages have one segment, and no octets here.
 void UntaggedQueue::begin() {
-  held_.now -= octets_.capacity();
-  octets_ = {};
-  whole_ = {};
-  len_ = end_ = num_segments_ = 0;
-  broken_ = counted_ = is_cut_ = scattered_ = false;
-  runs_ = {};
+  if (octets_.capacity() != 0) {
+    held_.now -= octets_.capacity();
+    octets_ = {};
+  }
+  if (message_.scattered) runs_ = {};
+  message_ = {};
 }
 
 // RFC 5041 section 5.3: MSNs in order. A message begins with the first segment that has the MSN which is due; behind a
@@ -84,9 +86,9 @@ void UntaggedQueue::keep_order(const ddp::UntaggedHeader& header, Frame& frame) 
                               terminated(rdmap::to_terminate(ddp::Error::kMsnRange))});
     if (odd_msns_.size() < kMaxOddMsns) odd_msns_.push_back(msn);
   }
-  if (num_segments_ == 0 || !is_due) {
-    begin();
-    broken_ = !is_due && header.mo != 0;
+  if (message_.num_segments == 0 || !is_due) {
+    if (message_.num_segments != 0) begin();
+    message_.broken = !is_due && header.mo != 0;
   }
   next_msn_ = header.last ? header.msn.next().value : msn;
 }
@@ -109,29 +111,28 @@ void UntaggedQueue::judge_same(const ddp::UntaggedHeader& header, Frame& frame) 
 // A message of one segment stays where it is: most are.
 void UntaggedQueue::keep(const ddp::UntaggedHeader& header, ConstBytes payload, std::size_t len) {
   const std::size_t mo = header.mo;
-  note_place(mo, len);
-  if (header.last && num_segments_ == 0 && mo == 0) {
-    whole_ = payload.first(std::min(payload.size(), kMaxMessage));
+  if (message_.scattered || mo != message_.len) note_place(mo, len);
+  if (header.last && message_.num_segments == 0 && mo == 0) {
+    message_.whole = payload.first(std::min(payload.size(), kMaxMessage));
   } else if (const std::size_t kept = std::min(payload.size(), kMaxMessage - std::min(kMaxMessage, mo));
-             !is_cut_ && has_room(mo, kept)) {
+             !message_.is_cut && has_room(mo, kept)) {
     held_.now -= octets_.capacity();
     octets_.resize(std::max(octets_.size(), mo + kept));
     held_.now += octets_.capacity();
     std::copy_n(payload.begin(), kept, octets_.begin() + static_cast<std::ptrdiff_t>(mo));
-    whole_ = octets_;
+    message_.whole = octets_;
   } else {
-    is_cut_ = true;  // octets behind ones that are missing are not kept
+    message_.is_cut = true;  // octets behind ones that are missing are not kept
   }
-  is_cut_ |= payload.size() != len;
-  len_ += len;
-  end_ = std::max(end_, mo + len);
-  ++num_segments_;
+  message_.is_cut |= payload.size() != len;
+  message_.len += len;
+  message_.end = std::max(message_.end, mo + len);
+  ++message_.num_segments;
 }
 
 // Segments that follow one another need no list.
 void UntaggedQueue::note_place(std::size_t mo, std::size_t len) {
-  if (!scattered_ && mo == len_) return;
-  if (!std::exchange(scattered_, true) && len_ != 0) runs_.add({0, len_});
+  if (!std::exchange(message_.scattered, true) && message_.len != 0) runs_.add({0, message_.len});
   if (len != 0) runs_.add({mo, mo + len});
 }
 
@@ -139,32 +140,32 @@ void UntaggedQueue::note_place(std::size_t mo, std::size_t len) {
 bool UntaggedQueue::has_room(std::size_t mo, std::size_t kept) const {
   const std::size_t size = std::max(octets_.size(), mo + kept);
   const std::size_t more = size - std::min(size, octets_.capacity());
-  return mo < kMaxMessage && size <= len_ + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
+  return mo < kMaxMessage && size <= message_.len + kept + kMaxHoles && held_.now + more <= HeldMessages::kMax;
 }
 
 // Segments come in the order of their MOs (RFC 5041 section 5.3), and beside each other.
 void UntaggedQueue::judge_order(const ddp::UntaggedHeader& header, Frame& frame) {
-  if (!scattered_ || broken_) return;
-  broken_ = is_cut_;
-  if (end_ == len_ && runs_.fill({0, end_})) {
+  message_.broken = message_.is_cut;
+  if (message_.end == message_.len && runs_.fill({0, message_.end})) {
     frame.findings.push_back({"DDP-5.3-02",
                               fmt::format("the segments of MSN {} are not in the order of their MOs", header.msn.value),
                               "the receiver places them by their MOs, unless it takes them in order alone"});
     return;
   }
-  broken_ = true;
-  frame.findings.push_back({"DDP-7.1-07",
-                            end_ == len_
-                                ? fmt::format("{} bytes in all: some segments overlap, and leave a hole", len_)
-                                : fmt::format("{} bytes end at MO {}: they are not beside each other", len_, end_),
-                            terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
+  message_.broken = true;
+  frame.findings.push_back(
+      {"DDP-7.1-07",
+       message_.end == message_.len
+           ? fmt::format("{} bytes in all: some segments overlap, and leave a hole", message_.len)
+           : fmt::format("{} bytes end at MO {}: they are not beside each other", message_.len, message_.end),
+       terminated(rdmap::to_terminate(ddp::Error::kInvalidMo))});
 }
 
 bool UntaggedQueue::may_have_sent(ddp::Msn msn) const {
   if (is_resuming_ || !next_msn_ || odd_msns_.size() == kMaxOddMsns) return true;
   if (std::ranges::find(odd_msns_, msn.value) != odd_msns_.end()) return true;
   const auto ahead = static_cast<std::int32_t>(msn.value - *next_msn_);
-  return ahead < 0 || (ahead == 0 && num_segments_ != 0);
+  return ahead < 0 || (ahead == 0 && message_.num_segments != 0);
 }
 
 }  // namespace weft::apps::dissect

@@ -46,12 +46,12 @@ class UntaggedQueue {
   void end_message();
 
   // Of the message that is there or under way:
-  ConstBytes octets() const { return whole_; }
-  std::size_t len() const { return len_; }  // with octets that are not kept
-  std::size_t num_segments() const { return num_segments_; }
-  bool is_whole() const { return whole_.size() == len_; }  // every octet is there
-  bool is_broken() const { return broken_; }               // a segment is missing
-  bool is_counted() const { return counted_; }             // broken, and one of those that resumed() told
+  ConstBytes octets() const { return message_.whole; }
+  std::size_t len() const { return message_.len; }  // with octets that are not kept
+  std::size_t num_segments() const { return message_.num_segments; }
+  bool is_whole() const { return message_.whole.size() == message_.len; }  // every octet is there
+  bool is_broken() const { return message_.broken; }                       // a segment is missing
+  bool is_counted() const { return message_.counted; }  // broken, and one of those that resumed() told
   // Whether the side has sent a segment with this MSN. Unknown counts as sent.
   bool may_have_sent(ddp::Msn msn) const;
 
@@ -65,17 +65,22 @@ class UntaggedQueue {
   void note_place(std::size_t mo, std::size_t len);
   void judge_order(const ddp::UntaggedHeader& header, Frame& frame);
 
+  // Message: the one that is there or under way.
+  struct Message {
+    ConstBytes whole = {};  // its octets, of one whose last segment came
+    std::size_t len = 0;    // of all segments
+    std::size_t end = 0;    // the MO behind the segment with the highest
+    std::size_t num_segments = 0;
+    bool broken = false;
+    bool counted = false;
+    bool is_cut = false;     // the capture has a segment in part
+    bool scattered = false;  // a segment does not follow the one before it
+  };
+
   HeldMessages& held_;
-  std::vector<std::uint8_t> octets_;
-  ConstBytes whole_;     // of the message that its last segment completes
-  std::size_t len_ = 0;  // of all segments
-  std::size_t end_ = 0;  // the MO behind the segment with the highest
-  std::size_t num_segments_ = 0;
-  bool broken_ = false;
-  bool counted_ = false;
-  bool is_cut_ = false;     // the capture has a segment in part
-  bool scattered_ = false;  // a segment does not follow the one before it
-  Runs runs_;               // scattered_: what came, by MO
+  Message message_;
+  std::vector<std::uint8_t> octets_;  // of a message with several segments
+  Runs runs_;                         // Message::scattered: what came, by MO
   std::uint8_t opcode_ = 0;
   std::uint32_t rsvd_ulp_8_39_ = 0;
   std::optional<std::uint32_t> next_msn_;
