@@ -55,6 +55,7 @@ Chunk make_chunk(SegmentArray segments) {
 }  // namespace
 
 void ChunkListsView::split_position_zero() {
+  if (read_list.empty()) return;
   for (const ReadSegment& segment : read_list) {
     if (segment.position == 0) call_chunk.push_back(segment.target);
   }

@@ -41,6 +41,7 @@ struct ChunkListsView {
   // Moves the segments at Position Zero of the Read list to the Call chunk: where the wire has no list of its own for
   // it.
   void split_position_zero();
+  bool empty() const { return call_chunk.empty() && read_list.empty() && write_list.empty() && !reply_chunk; }
   // Empties the lists and keeps their memory.
   void clear() {
     call_chunk.clear();

@@ -15,6 +15,7 @@
 #include "apps/dissect/frame.h"
 #include "apps/dissect/gss.h"
 #include "apps/dissect/held_entries.h"
+#include "apps/dissect/program_text.h"
 #include "apps/dissect/ring.h"
 #include "apps/dissect/runs.h"
 #include "base/bytes.h"
@@ -50,6 +51,7 @@ class CallTable {
   struct CallWords {
     std::uint32_t program = 0, version = 0, procedure = 0;
     bool is_known = false;  // the capture has its RPC header
+    ProcedureFacts facts = {};
     // How many results of a Reply to this Call may be in Write chunks, where it offers some. Empty: not known.
     std::optional<std::size_t> num_eligible = {};
     bool is_repeated = false;  // another Call with its XID was open

@@ -54,14 +54,19 @@ bool FlowRules::knows_num_left(Side of) const {
 void FlowRules::on_message(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame) {
   Half& own = half(from);
   ++own.num_messages;
+  if (protocol_ != Protocol::k1) on_version2(from, header, len, is_judging, frame);
+  own.has_answered |= header != nullptr && !header->error;
+}
+
+void FlowRules::on_version2(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame) {
+  Half& own = half(from);
   const bool is_grant = header != nullptr && header->is(Htype::kGrant);
-  if (is_judging && protocol_ != Protocol::k1) {
+  if (is_judging) {
     judge_first(from, len, frame);
     if (protocol_ == Protocol::k2Wg07) judge_number(from, is_grant, frame);
     if (protocol_ == Protocol::k2Wg07 && header != nullptr) judge_properties(own, *header, frame);
   }
   if (header == nullptr) return;
-  own.has_answered |= !header->error;
   if (header->is_connprop_wg07()) {
     own.properties = header->is(Htype::kConnpropFinal) ? Properties::kFinal : Properties::kMiddle;
   }

@@ -56,6 +56,7 @@ class FlowRules {
   };
 
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
+  void on_version2(Side from, const TransportHeader* header, std::size_t len, bool is_judging, Frame& frame);
   void judge_first(Side from, std::size_t len, Frame& frame);
   void judge_number(Side from, bool is_grant, Frame& frame);
   void judge_limit(Side from, std::uint32_t word, Frame& frame);

@@ -27,6 +27,8 @@ class MessageParts {
   // The capture misses messages: the parts so far belong to no message that will become whole, and the next part may
   // not be the first one of its message.
   void on_gap();
+  // is_idle: neither judge nor take has anything to do with a message that is no part.
+  bool is_idle() const { return !is_under_way_ && !may_lack_front_; }
   // judge holds a message against the parts before it. It comes before take().
   void judge(const TransportHeader& header, Frame& frame) const;
   // take adds a part that is not the last one.

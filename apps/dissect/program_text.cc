@@ -19,14 +19,8 @@
 
 namespace weft::apps::dissect {
 
-namespace {
-
-using rpcrdma::xdr::XdrReader;
-
-constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
-
-// Procedure: the facts about one procedure, made once.
-struct Procedure {
+// KnownProcedure: made once.
+struct KnownProcedure {
   std::uint32_t number = 0;
   std::string name = {};  // "NFSv3 READ"
   bool is_compound = false;
@@ -35,8 +29,14 @@ struct Procedure {
 struct KnownProgram {
   std::uint32_t program = 0, version = 0;
   const nfsulb::Program* schema = nullptr;
-  std::vector<Procedure> procedures = {};
+  std::vector<KnownProcedure> procedures = {};
 };
+
+namespace {
+
+using rpcrdma::xdr::XdrReader;
+
+constexpr std::size_t kMaxName = 80;  // octets of a name that are shown
 
 std::vector<KnownProgram> make_known_programs() {
   std::vector<KnownProgram> known;
@@ -70,11 +70,11 @@ const KnownProgram* find_program(std::uint32_t program, std::uint32_t version) {
   return last;
 }
 
-const Procedure* find_procedure(const KnownProgram* program, std::uint32_t number) {
+const KnownProcedure* find_procedure(const KnownProgram* program, std::uint32_t number) {
   if (program == nullptr) return nullptr;
   const auto& rows = program->procedures;
   if (number < rows.size() && rows[number].number == number) return &rows[number];
-  const auto found = std::ranges::find(rows, number, &Procedure::number);
+  const auto found = std::ranges::find(rows, number, &KnownProcedure::number);
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -300,9 +300,13 @@ std::optional<std::uint32_t> max_callback(ConstBytes args) {
 
 }  // namespace
 
-const std::string& procedure_name(const ProcedureKey& key) {
+ProcedureFacts facts_of(const ProcedureKey& key) {
   const KnownProgram* program = find_program(key.program, key.version);
-  if (const Procedure* procedure = find_procedure(program, key.procedure)) return procedure->name;
+  return {program, find_procedure(program, key.procedure), has_status(key)};
+}
+
+const std::string& procedure_name(const ProcedureKey& key, const ProcedureFacts& facts) {
+  if (facts.procedure != nullptr) return facts.procedure->name;
   static ProcedureKey last;
   static std::string name;
   if (!name.empty() && key == last) return name;
@@ -313,10 +317,9 @@ const std::string& procedure_name(const ProcedureKey& key) {
   return name;
 }
 
-BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at,
+BackChannel tell_arguments(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes args, std::size_t at,
                            std::span<const std::size_t> reduced, RpcLayer& layer) {
-  const KnownProgram* program = find_program(key.program, key.version);
-  const Procedure* procedure = find_procedure(program, key.procedure);
+  const auto& [program, procedure, has_status] = facts;
   if (procedure == nullptr) return {.may_be_bound = key.procedure != 0};
   if (!procedure->is_compound) {
     tell_words(procedure->words, args, at, layer);
@@ -339,12 +342,11 @@ BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t
   return channel;
 }
 
-bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
-                  RpcLayer& layer) {
-  const KnownProgram* program = find_program(key.program, key.version);
-  const Procedure* procedure = find_procedure(program, key.procedure);
+bool tell_results(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes results, std::size_t at,
+                  std::span<const std::uint32_t> reduced, RpcLayer& layer) {
+  const auto& [program, procedure, has_status] = facts;
   const bool is_nfs4 = procedure != nullptr && procedure->is_compound;
-  const bool succeeded = !has_status(key) || tell_status(is_nfs4, results, at, layer);
+  const bool succeeded = !has_status || tell_status(is_nfs4, results, at, layer);
   if (!is_nfs4) return succeeded;
   tell_compound_head(results, at, true, layer);
   std::vector<nfsulb::ListedOperation> operations;
@@ -358,12 +360,11 @@ bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, s
   return succeeded;
 }
 
-bool are_results_whole(const ProcedureKey& key, ConstBytes results, std::span<const std::uint32_t> reduced) {
-  const KnownProgram* program = find_program(key.program, key.version);
-  if (program == nullptr || find_procedure(program, key.procedure) == nullptr) return true;
-  static std::vector<std::optional<rpcrdma::EligibleItem>> items;
-  items.clear();
-  return nfsulb::walk_results(*program->schema, key.procedure, results, reduced, items) != rpcrdma::Walked::kGarbage;
+rpcrdma::Walked walk_results(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes results,
+                             std::span<const std::uint32_t> reduced,
+                             std::vector<std::optional<rpcrdma::EligibleItem>>& items) {
+  if (facts.procedure == nullptr) return rpcrdma::Walked::kUnknown;
+  return nfsulb::walk_results(*facts.program->schema, key.procedure, results, reduced, items);
 }
 
 }  // namespace weft::apps::dissect

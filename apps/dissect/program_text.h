@@ -4,8 +4,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
+#include "rpcrdma/binding.h"
 
 // Names of programs, procedures and operations of the NFS family, and their main arguments and results.
 namespace weft::apps::dissect {
@@ -18,9 +20,21 @@ struct ProcedureKey {
   friend bool operator==(const ProcedureKey&, const ProcedureKey&) = default;
 };
 
+struct KnownProgram;
+struct KnownProcedure;
+
+// ProcedureFacts: what is known of a procedure. A value that stays valid.
+struct ProcedureFacts {
+  const KnownProgram* program = nullptr;      // null: it is not known
+  const KnownProcedure* procedure = nullptr;  // the same
+  bool has_status = false;                    // the first word of its results is a status of NFS
+};
+// facts_of looks a procedure up. For one thread, as the functions below.
+ProcedureFacts facts_of(const ProcedureKey& key);
+
 // procedure_name: "NFSv3 READ", "MOUNTv3 MNT"; "program 395183 version 1 procedure 7" without a known name. The text is
-// valid until the next call. For one thread.
-const std::string& procedure_name(const ProcedureKey& key);
+// valid until the next call. facts: of the key, here and below.
+const std::string& procedure_name(const ProcedureKey& key, const ProcedureFacts& facts);
 
 // BackChannel: the words of a Call's operations about callbacks on its connection (RFC 8881 sections 18.34 and 18.36).
 struct BackChannel {
@@ -31,11 +45,13 @@ struct BackChannel {
 // tell_arguments and tell_results add to the line, beginning with a blank, and to the fields. at: where args or results
 // begin in the RPC message. reduced: as of nfsulb::walk_arguments and nfsulb::walk_results. Octets that are not what
 // the procedure says end the text. tell_results returns false for a status that is no success.
-BackChannel tell_arguments(const ProcedureKey& key, ConstBytes args, std::size_t at,
+BackChannel tell_arguments(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes args, std::size_t at,
                            std::span<const std::size_t> reduced, RpcLayer& layer);
-bool tell_results(const ProcedureKey& key, ConstBytes results, std::size_t at, std::span<const std::uint32_t> reduced,
-                  RpcLayer& layer);
-// are_results_whole: the results are what the procedure says, to their end. True for a procedure that is not known.
-bool are_results_whole(const ProcedureKey& key, ConstBytes results, std::span<const std::uint32_t> reduced);
+bool tell_results(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes results, std::size_t at,
+                  std::span<const std::uint32_t> reduced, RpcLayer& layer);
+// walk_results: as nfsulb::walk_results; kUnknown for a procedure that is not known.
+rpcrdma::Walked walk_results(const ProcedureKey& key, const ProcedureFacts& facts, ConstBytes results,
+                             std::span<const std::uint32_t> reduced,
+                             std::vector<std::optional<rpcrdma::EligibleItem>>& items);
 
 }  // namespace weft::apps::dissect

@@ -15,6 +15,7 @@
 #include "apps/dissect/rpc_rules.h"
 #include "apps/dissect/rule_ids.h"
 #include "apps/dissect/transport_fields.h"
+#include "mpa/wire/cursor.h"
 #include "rpcrdma/rpc_message.h"
 
 namespace weft::apps::dissect {
@@ -42,12 +43,15 @@ std::vector<std::size_t> positions_of(const rpcrdma::ChunkListsView& lists) {
   return positions;
 }
 
+std::optional<std::uint32_t> word_at(ConstBytes octets, std::size_t at) {
+  if (octets.size() < at || octets.size() - at < 4) return std::nullopt;
+  return load_be<std::uint32_t>(octets.data() + at);
+}
+
 // The fourth word of a header that can be read, in each version.
 std::uint32_t type_word(ConstBytes message) {
   constexpr std::size_t kTypeAt = 12;
-  XdrReader in(message);
-  std::uint32_t type = 0;
-  return in.skip(kTypeAt) && in.u32(type) ? type : 0;
+  return word_at(message, kTypeAt).value_or(0);
 }
 
 }  // namespace
@@ -73,9 +77,8 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   const bool is_v1_error = header.is(rpcrdma::v1::Proc::kError);
   if (header.reply && !is_v1_error) return !*header.reply;
   if (header.has_payload) {
-    XdrReader in(send.octets.subspan(header.len));
-    std::uint32_t type = 0;
-    if (in.skip(4) && in.u32(type)) return type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
+    if (const auto type = word_at(send.octets, header.len + 4))
+      return *type != static_cast<std::uint32_t>(rpcrdma::MsgType::kReply);
   }
   const Call* answered = half(other(send.from)).calls.find(header.xid);
   const bool answers = answered != nullptr;
@@ -173,8 +176,9 @@ void RpcDecoder::on_send(const Send& send, Frame& frame) {
   flow_.on_credit(send.from, header, to_responder, is_reverse, frame);
   tell_header(header, send, frame);
   judge_send(send, frame);
-  if (is_judging_send) properties_.on_message(send.from, *protocol_, header, send.octets, frame);
-  if (is_whole) half(send.from).parts.judge(header, frame);
+  if (is_judging_send && *protocol_ != Protocol::k1)
+    properties_.on_message(send.from, *protocol_, header, send.octets, frame);
+  if (is_whole && !half(send.from).parts.is_idle()) half(send.from).parts.judge(header, frame);
   MessageParts::Joined joined;
   const Payload payload = payload_of(header, send, joined);
   if (is_whole && payload.has_front) judge_header(*protocol_, header, payload.octets, to_responder, frame);
@@ -246,6 +250,7 @@ RpcDecoder::Payload RpcDecoder::payload_of(const TransportHeader& header, const 
     parts.take(header, rest);
     return {rest, header.len, false, rest.size()};
   }
+  if (parts.is_idle()) return {rest, header.len, send.octets.size() == send.len, rest.size()};
   if (!parts.ends(header)) {
     const bool can_be_last = *protocol_ == Protocol::k2Wg07 && header.has_payload;
     const bool has_front = !can_be_last || !parts.lacks_front(header, rest);
@@ -266,14 +271,14 @@ void RpcDecoder::tell_header(const TransportHeader& header, const Send& send, Fr
   if (counts_messages && is_judging(send.in_order, send.from) && flow_.knows_num_left(send.from))
     frame.facts.credit = flow_.num_left(send.from);
   LayerWriter layer(frame, LayerKind::kRpcRdma, options_, Source::kMessage);
-  layer.line(FMT_COMPILE("{} {}, XID {}, "), rpcrdma::protocol_str(*protocol_), type_str(header.type),
-             Hex32(header.xid));
+  const std::string_view protocol = rpcrdma::protocol_str(*protocol_), type = type_str(header.type);
   if (counts_messages) {
-    layer.line(FMT_COMPILE("up to message {}{}"), header.credit, header.text);
+    layer.line(FMT_COMPILE("{} {}, XID {}, up to message {}"), protocol, type, Hex32(header.xid), header.credit);
   } else {
-    layer.line(FMT_COMPILE("{} credits{}"), header.credit, header.text);
+    layer.line(FMT_COMPILE("{} {}, XID {}, {} credits"), protocol, type, Hex32(header.xid), header.credit);
   }
-  tell_lists(header.lists, layer);
+  if (!header.text.empty()) layer.text(header.text);
+  if (!header.lists.empty()) tell_lists(header.lists, layer);
   if (send.len > send.octets.size())
     layer.line(FMT_COMPILE(" (the capture has {} of {} bytes)"), send.octets.size(), send.len);
   if (layer.wants_fields()) tell_header_fields(*protocol_, header, send.octets, layer);
@@ -295,9 +300,11 @@ void RpcDecoder::judge_reply(const TransportHeader& header, const Call* call, co
                fmt::format("a Reply of version {} to a Call of version {}", header.version, call->transport_version),
                "the requester drops the Reply");
   }
-  judge_returned(*protocol_, call->offered, header.lists, frame);
-  if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
-  if (send.in_order && calls.knows_writes(*call)) judge_written(*protocol_, calls, *call, header, frame);
+  if (!call->offered.empty() || !header.lists.empty()) {
+    judge_returned(*protocol_, call->offered, header.lists, frame);
+    if (call->gss != GssUse::kNone) judge_gss_reply(*protocol_, call->gss, header.lists, frame);
+    if (send.in_order && calls.knows_writes(*call)) judge_written(*protocol_, calls, *call, header, frame);
+  }
   if (send.invalidated) judge_invalidated(*protocol_, *call, *send.invalidated, frame);
 }
 
@@ -368,34 +375,27 @@ std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload,
   call.version = rpc.version;
   call.procedure = rpc.procedure;
   call.is_known = true;
+  const ProcedureKey key{rpc.program, rpc.version, rpc.procedure};
+  call.facts = facts_of(key);
   // Positions count from the beginning of the Payload stream, and arguments from behind the RPC header.
   std::vector<std::size_t> reduced;
   for (const std::size_t position : positions_of(header.lists)) {
     if (position >= in.position()) reduced.push_back(position - in.position());
   }
-  frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name({rpc.program, rpc.version, rpc.procedure})};
+  frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name(key, call.facts)};
   layer.line(FMT_COMPILE("CALL {}"), frame.facts.rpc->procedure);
-  layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
-  layer.field("msg_type", 4, 4, "0 (CALL)");
-  layer.field("rpcvers", 8, 4, "{}", 2);
-  layer.field("program", 12, 4, "{}", rpc.program);
-  layer.field("version", 16, 4, "{}", rpc.version);
-  layer.field("procedure", 20, 4, "{}", rpc.procedure);
-  if (layer.wants_fields()) tell_auths(rpc, layer);
-  layer.field("arguments", in.position(), in.remaining(), "{} bytes", in.remaining());
+  if (layer.wants_fields()) tell_call_fields(rpc, in, layer);
   call.gss = gss_use(rpc.cred);
   if (call.gss != GssUse::kNone) {
     layer.line(FMT_COMPILE(", {}"), gss_words(call.gss));
     return std::nullopt;
   }
-  const BackChannel channel =
-      tell_arguments({rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), reduced, layer);
+  const BackChannel channel = tell_arguments(key, call.facts, in.rest(), in.position(), reduced, layer);
   if (is_whole && !header.lists.write_list.empty()) {
-    call.num_eligible = num_eligible_results({rpc.program, rpc.version, rpc.procedure}, in.rest(), reduced);
+    call.num_eligible = num_eligible_results(key, in.rest(), reduced);
   }
-  if (is_whole) {
-    judge_arguments(*protocol_, {rpc.program, rpc.version, rpc.procedure}, in.rest(), in.position(), header.lists,
-                    frame);
+  if (is_whole && !header.lists.read_list.empty()) {
+    judge_arguments(*protocol_, key, in.rest(), in.position(), header.lists, frame);
   }
   return channel;
 }
@@ -407,13 +407,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   rpcrdma::ReplyHeader rpc;
   const bool is_there = rpcrdma::parse_reply(in, rpc);
   if (!is_there && !payload.empty()) return layer.text("REPLY with a broken RPC header");
-  if (is_there) {
-    layer.field("xid", 0, 4, "{:#010x}", rpc.xid);
-    layer.field("msg_type", 4, 4, "1 (REPLY)");
-    layer.field("reply_stat", 8, 4, "{} ({})", rpc.denied ? 1 : 0, rpc.denied ? "denied" : "accepted");
-    if (layer.wants_fields()) tell_reply_status(rpc, layer);
-    layer.field("results", in.position(), in.remaining(), "{} bytes", in.remaining());
-  }
+  if (is_there && layer.wants_fields()) tell_reply_fields(rpc, in, layer);
   if (call == nullptr) {
     const bool is_second = half(other(frame.from)).calls.had(header.xid) == CallTable::Had::kAnswered;
     return layer.text(is_second ? "another REPLY to a Call" : "REPLY to a Call that is not in the capture");
@@ -423,7 +417,7 @@ void RpcDecoder::tell_reply(const Call* call, ConstBytes payload, const Transpor
   fact.failed = is_there && (rpc.denied || rpc.accept != rpcrdma::AcceptStat::kSuccess);
   layer.text("REPLY");
   if (call->is_known) {
-    fact.procedure = procedure_name({call->program, call->version, call->procedure});
+    fact.procedure = procedure_name({call->program, call->version, call->procedure}, call->facts);
     layer.line(FMT_COMPILE(" {}"), fact.procedure);
   }
   if (fact.failed) {
@@ -442,12 +436,15 @@ void RpcDecoder::tell_outcome(const Call& call, ConstBytes results, std::size_t 
   RpcFact& fact = *frame.facts.rpc;
   const ProcedureKey key{call.program, call.version, call.procedure};
   const auto brought = brought_by(header.lists);
-  fact.failed = !tell_results(key, results, at, brought, layer);
-  fact.truncated = !fact.failed && rest != Rest::kElsewhere && !are_results_whole(key, results, brought);
+  fact.failed = !tell_results(key, call.facts, results, at, brought, layer);
+  if (fact.failed && call.offered.write_list.empty()) return;
+  static std::vector<std::optional<rpcrdma::EligibleItem>> items;  // for its memory
+  const rpcrdma::Walked walked = walk_results(key, call.facts, results, brought, items);
+  fact.truncated = !fact.failed && rest != Rest::kElsewhere && walked == rpcrdma::Walked::kGarbage;
   if (fact.truncated) {
     layer.text(rest == Rest::kCutByCapture ? " (truncated by the capture)" : " (truncated or malformed)");
   }
-  if (rest == Rest::kNone && !call.is_repeated) judge_results(*protocol_, call, results, brought, frame);
+  if (rest == Rest::kNone && !call.is_repeated) judge_results(*protocol_, call, results, brought, walked, items, frame);
 }
 
 void RpcDecoder::on_transfer(const Transfer& transfer, Frame& frame, LayerWriter& layer) {
@@ -497,7 +494,7 @@ void RpcDecoder::tell_use(const Segment& segment, Side owner, LayerWriter& layer
   }
   const Call* call = half(owner).calls.find(segment.xid);
   if (call != nullptr && call->is_known) {
-    layer.line(FMT_COMPILE(", {}"), procedure_name({call->program, call->version, call->procedure}));
+    layer.line(FMT_COMPILE(", {}"), procedure_name({call->program, call->version, call->procedure}, call->facts));
   }
   layer.text(")");
 }

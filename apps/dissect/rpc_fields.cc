@@ -61,8 +61,7 @@ void tell_verifier(const rpcrdma::AuthView& verifier, std::size_t at, RpcLayer& 
   }
 }
 
-}  // namespace
-
+// The credential and the verifier.
 void tell_auths(const rpcrdma::CallHeaderView& call, RpcLayer& layer) {
   constexpr std::size_t kCredentialAt = 24;
   layer.field("credential flavor", kCredentialAt, 4, "{}{}", call.cred.flavor, flavor_str(call.cred.flavor));
@@ -72,6 +71,7 @@ void tell_auths(const rpcrdma::CallHeaderView& call, RpcLayer& layer) {
   tell_verifier(call.verf, kCredentialAt + len_of(call.cred.body.size()), layer);
 }
 
+// The verifier, the status, and what the status has with it.
 void tell_reply_status(const rpcrdma::ReplyHeader& reply, RpcLayer& layer) {
   using rpcrdma::AcceptStat;
   constexpr std::size_t kBodyAt = 12;
@@ -91,6 +91,27 @@ void tell_reply_status(const rpcrdma::ReplyHeader& reply, RpcLayer& layer) {
   const std::size_t stat_at = kBodyAt + len_of(reply.verf.body.size());
   layer.field("accept_stat", stat_at, 4, "{}", static_cast<std::uint32_t>(reply.accept));
   if (reply.accept == AcceptStat::kProgMismatch) tell_versions(stat_at + 4);
+}
+
+}  // namespace
+
+void tell_call_fields(const rpcrdma::CallHeaderView& call, const rpcrdma::xdr::XdrReader& behind, RpcLayer& layer) {
+  layer.field("xid", 0, 4, "{:#010x}", call.xid);
+  layer.field("msg_type", 4, 4, "0 (CALL)");
+  layer.field("rpcvers", 8, 4, "{}", rpcrdma::kRpcVersion);
+  layer.field("program", 12, 4, "{}", call.program);
+  layer.field("version", 16, 4, "{}", call.version);
+  layer.field("procedure", 20, 4, "{}", call.procedure);
+  tell_auths(call, layer);
+  layer.field("arguments", behind.position(), behind.remaining(), "{} bytes", behind.remaining());
+}
+
+void tell_reply_fields(const rpcrdma::ReplyHeader& reply, const rpcrdma::xdr::XdrReader& behind, RpcLayer& layer) {
+  layer.field("xid", 0, 4, "{:#010x}", reply.xid);
+  layer.field("msg_type", 4, 4, "1 (REPLY)");
+  layer.field("reply_stat", 8, 4, "{} ({})", reply.denied ? 1 : 0, reply.denied ? "denied" : "accepted");
+  tell_reply_status(reply, layer);
+  layer.field("results", behind.position(), behind.remaining(), "{} bytes", behind.remaining());
 }
 
 }  // namespace weft::apps::dissect

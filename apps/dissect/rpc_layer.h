@@ -23,6 +23,7 @@ class RpcLayer {
   void text(std::string_view text) { layer_.text(text); }
   template <typename... T>
   void field(std::string_view name, std::size_t at, std::size_t len, fmt::format_string<T...> format, T&&... values) {
+    if (!layer_.wants_fields()) return;
     const bool is_here = at_ != kInChunk;
     layer_.field(name, is_here ? at_ + at : 0, is_here ? len : 0, format, std::forward<T>(values)...);
   }

@@ -155,14 +155,15 @@ void judge_v1_type(const TransportHeader& header, bool to_responder, Frame& fram
 // Both sides' headers have the XID of the RPC message (RFC 8166 section 4.2.1).
 void judge_payload(Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
                    Frame& frame) {
-  const std::string_view effect = effect_of(protocol, to_responder);
   XdrReader in(payload);
   std::uint32_t xid = 0;
   if (!in.u32(xid)) {
-    frame.find(requirement_of(RpcRule::kPayload, protocol), "no RPC message behind the header", effect);
+    frame.find(requirement_of(RpcRule::kPayload, protocol), "no RPC message behind the header",
+               effect_of(protocol, to_responder));
   } else if (xid != header.xid) {
     frame.find(requirement_of(RpcRule::kXid, protocol),
-               fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid), effect);
+               fmt::format("the RPC message has XID {:#010x}, and the header {:#010x}", xid, header.xid),
+               effect_of(protocol, to_responder));
   }
 }
 
@@ -242,10 +243,11 @@ Finding header_fault(Protocol protocol, ConstBytes message, bool to_responder, b
 
 void judge_header(Protocol protocol, const TransportHeader& header, ConstBytes payload, bool to_responder,
                   Frame& frame) {
-  if (protocol == Protocol::k1) judge_v1_type(header, to_responder, frame);
+  if (protocol == Protocol::k1 && !header.is(v1::Proc::kMsg)) judge_v1_type(header, to_responder, frame);
   if (header.has_payload) judge_payload(protocol, header, payload, to_responder, frame);
   if (header.external) judge_body(protocol, header, to_responder, frame);
   if (protocol != Protocol::k1) judge_v2_type(header, payload, frame);
+  if (header.lists.empty()) return;
   const std::string_view effect = effect_of(protocol, to_responder);
   for (const rpcrdma::ReadSegment& segment : header.lists.read_list) {
     if (segment.position % 4 == 0) continue;
@@ -442,7 +444,8 @@ void judge_reduced(Protocol protocol, const rpcrdma::Binding& binding, std::uint
 }  // namespace
 
 void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes results,
-                   std::span<const std::uint32_t> brought, Frame& frame) {
+                   std::span<const std::uint32_t> brought, rpcrdma::Walked walked,
+                   std::span<const std::optional<rpcrdma::EligibleItem>> items, Frame& frame) {
   const auto& offered = call.offered.write_list;
   const rpcrdma::Binding* binding = offered.empty() ? nullptr : nfsulb::find_binding(call.program, call.version);
   if (binding == nullptr || binding->walk_results == nullptr) return;
@@ -456,8 +459,6 @@ void judge_results(Protocol protocol, const CallTable::Call& call, ConstBytes re
                         kFails);
     }
   }
-  std::vector<std::optional<rpcrdma::EligibleItem>> items;
-  const auto walked = binding->walk_results(call.procedure, results, brought, items);
   if (walked == rpcrdma::Walked::kGarbage)
     return judge_reduced(protocol, *binding, call.procedure, results, brought, frame);
   if (walked != rpcrdma::Walked::kWhole) return;

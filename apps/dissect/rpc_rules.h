@@ -51,9 +51,10 @@ std::optional<std::size_t> num_eligible_results(const ProcedureKey& procedure, C
                                                 std::span<const std::size_t> reduced);
 
 // judge_results holds the Write chunks of a Reply whose RPC succeeded against its results (RFC 8166 section 6.1).
-// results: whole, without the RPC header. brought: octets by Write chunk.
+// results: whole, without the RPC header. brought: octets by Write chunk. walked, items: of walk_results.
 void judge_results(rpcrdma::Protocol protocol, const CallTable::Call& call, ConstBytes results,
-                   std::span<const std::uint32_t> brought, Frame& frame);
+                   std::span<const std::uint32_t> brought, rpcrdma::Walked walked,
+                   std::span<const std::optional<rpcrdma::EligibleItem>> items, Frame& frame);
 
 // judge_no_results: the RPC has failed, so that no result is in a Write chunk.
 void judge_no_results(rpcrdma::Protocol protocol, std::span<const std::uint32_t> brought, Frame& frame);

@@ -39,7 +39,8 @@ struct TransportWords {
 
   template <typename Type>
   bool is(Type its) const {
-    return type == TransportType(its);
+    const Type* own = std::get_if<Type>(&type);
+    return own != nullptr && *own == its;
   }
   // Connection properties of draft-ietf-nfsv4-rpcrdma-version-two-07.
   bool is_connprop_wg07() const {

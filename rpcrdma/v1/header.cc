@@ -1,5 +1,8 @@
 #include "rpcrdma/v1/header.h"
 
+#include <array>
+#include <cstring>
+
 #include "requirements/violates.h"
 #include "rpcrdma/chunk_list_codec.h"
 
@@ -17,7 +20,16 @@ HeaderError header_error(ListError error) {
   return HeaderError::kTruncated;
 }
 
+// Whether the three lists are empty, as most are: three discriminators of 0.
+bool skip_empty_lists(xdr::XdrReader& in) {
+  constexpr std::array<std::uint8_t, 12> kEmpty{};
+  const ConstBytes rest = in.rest();
+  return rest.size() >= kEmpty.size() && std::memcmp(rest.data(), kEmpty.data(), kEmpty.size()) == 0 &&
+         in.skip(kEmpty.size());
+}
+
 HeaderError parse_lists(xdr::XdrReader& in, ChunkListsView& lists) {
+  if (skip_empty_lists(in)) return HeaderError::kNone;
   ListError error = parse_read_list(in, lists.read_list);
   if (error == ListError::kNone) error = parse_write_list(in, lists.write_list);
   if (error == ListError::kNone) error = parse_reply_chunk(in, lists.reply_chunk);
