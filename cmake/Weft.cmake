@@ -5,6 +5,8 @@ target_compile_options(weft_options INTERFACE -Wall -Wextra -Wpedantic -Wconvers
                                               $<$<BOOL:${WEFT_WERROR}>:-Werror>)
 # g++ 12 sees overlapping copies inside std::string where there are none (GCC bug 105651).
 target_compile_options(weft_options INTERFACE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>)
+# Nobody replaces functions of these libraries at run time: g++ may inline them, although their code is position-independent.
+target_compile_options(weft_options INTERFACE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-fno-semantic-interposition>)
 target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(WEFT_MUTATE)
   target_compile_definitions(weft_options INTERFACE WEFT_MUTATE)

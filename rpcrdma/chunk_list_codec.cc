@@ -19,6 +19,7 @@ ListError parse_discriminator(xdr::XdrReader& in, bool& present) {
 
 ListError parse_segments(xdr::XdrReader& in, SegmentArray& segments) {
   std::uint32_t count = 0;
+  segments.clear();
   if (!in.u32(count)) return ListError::kTruncated;
   // The available octets bound the allocation for a false count.
   if (violates("R1-5.5.2-01", count > in.remaining() / kSegmentLen)) return ListError::kCount;
@@ -49,6 +50,7 @@ void emit_read_segment(xdr::XdrWriter& out, std::uint32_t position, const Segmen
 }  // namespace
 
 ListError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list) {
+  list.clear();
   for (;;) {
     bool present = false;
     if (const auto error = parse_discriminator(in, present); error != ListError::kNone) return error;
@@ -59,20 +61,34 @@ ListError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list) {
   }
 }
 
-ListError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list) {
-  for (;;) {
+namespace {
+
+// num: how many chunks are there. `list` may have more.
+ListError parse_chunks(xdr::XdrReader& in, std::vector<SegmentArray>& list, std::size_t& num) {
+  for (num = 0;;) {
     bool present = false;
     if (const auto error = parse_discriminator(in, present); error != ListError::kNone) return error;
     if (!present) return ListError::kNone;
-    if (const auto error = parse_segments(in, list.emplace_back()); error != ListError::kNone) return error;
+    if (num == list.size()) list.emplace_back();
+    if (const auto error = parse_segments(in, list[num++]); error != ListError::kNone) return error;
   }
+}
+
+}  // namespace
+
+ListError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list) {
+  std::size_t num = 0;
+  const ListError error = parse_chunks(in, list, num);
+  list.resize(num);
+  return error;
 }
 
 ListError parse_reply_chunk(xdr::XdrReader& in, std::optional<SegmentArray>& chunk) {
   bool present = false;
-  if (const auto error = parse_discriminator(in, present); error != ListError::kNone) return error;
-  if (!present) return ListError::kNone;
-  return parse_segments(in, chunk.emplace());
+  const ListError error = parse_discriminator(in, present);
+  if (!present) chunk.reset();
+  if (error != ListError::kNone || !present) return error;
+  return parse_segments(in, chunk ? *chunk : chunk.emplace());
 }
 
 void emit_read_list(xdr::XdrWriter& out, std::span<const Segment> body, std::span<const ReadSegment> list) {

@@ -22,8 +22,8 @@ enum class ListError : std::uint8_t {
   kCount,          // more segments than the remaining octets can hold
 };
 
-// Each parser reads one list or chunk with its discriminators, and adds to an empty result. On an error the result
-// holds the elements read so far.
+// Each parser reads one list or chunk with its discriminators, in place of what the result had, whose memory it takes.
+// On an error the result holds the elements read so far.
 ListError parse_read_list(xdr::XdrReader& in, std::vector<ReadSegment>& list);
 ListError parse_write_list(xdr::XdrReader& in, std::vector<SegmentArray>& list);
 ListError parse_reply_chunk(xdr::XdrReader& in, std::optional<SegmentArray>& chunk);

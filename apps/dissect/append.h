@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -151,28 +151,43 @@ char* put(char* to, Hex32 number) {
   return to;
 }
 
+template <std::unsigned_integral T>
+char* put_decimal(char* to, T value) {
+  std::size_t len = 1;
+  for (T rest = value; rest >= 10; rest /= 10) ++len;
+  char* at = to + len;
+  for (; value >= 100; value /= 100) std::memcpy(at -= 2, kDecimalPairs[value % 100].data(), 2);
+  const std::array<char, 2>& pair = kDecimalPairs[value];
+  *--at = pair[1];
+  if (value >= 10) *--at = pair[0];
+  return to + len;
+}
+
+template <std::unsigned_integral T>
+char* put_hex(char* to, T value, std::size_t width) {
+  const auto num = static_cast<std::size_t>(std::max(1, (static_cast<int>(std::bit_width(value)) + 3) / 4));
+  for (std::size_t i = num; i < width; ++i) *to++ = '0';
+  for (std::size_t i = num; i-- != 0; value = static_cast<T>(value >> 4)) to[i] = kHexPairs[value & 0x0f][1];
+  return to + num;
+}
+
 template <Replacement kHow, std::integral T>
 char* put(char* to, T value) {
   static_assert(!std::same_as<T, char> && !std::same_as<T, bool>);
-  constexpr int kBase = kHow.is_hex ? 16 : 10;
-  if constexpr (kHow.width == 0 && !kHow.is_hex) {
-    // Most numbers are counts, credits and short lengths.
-    const auto number = static_cast<std::make_unsigned_t<T>>(value);
-    if (number < 100) {
-      const std::array<char, 2>& pair = kDecimalPairs[number];
-      if (number >= 10) *to++ = pair[0];
-      *to++ = pair[1];
-      return to;
+  if constexpr (kHow.is_hex) {
+    constexpr std::size_t kPrefix = kHow.has_prefix ? 2 : 0;
+    if constexpr (kHow.has_prefix) to = put<kHow>(to, std::string_view("0x"));
+    return put_hex(to, value, std::max(kHow.width, kPrefix) - kPrefix);
+  } else {
+    static_assert(kHow.width == 0 && !kHow.has_prefix);
+    if constexpr (std::signed_integral<T>) {
+      if (value < 0) *to++ = '-';
+      const auto number = static_cast<std::make_unsigned_t<T>>(value);
+      return put_decimal(to, value < 0 ? static_cast<std::make_unsigned_t<T>>(0 - number) : number);
+    } else {
+      return put_decimal(to, value);
     }
   }
-  if constexpr (kHow.width == 0 && !kHow.has_prefix) return std::to_chars(to, to + kPadded, value, kBase).ptr;
-  std::array<char, kPadded> digits;
-  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value, kBase);
-  const auto num = static_cast<std::size_t>(written.ptr - digits.data());
-  constexpr std::size_t kPrefix = kHow.has_prefix ? 2 : 0;
-  if constexpr (kHow.has_prefix) to = put<kHow>(to, std::string_view("0x"));
-  for (std::size_t i = num + kPrefix; i < kHow.width; ++i) *to++ = '0';
-  return put<kHow>(to, std::string_view(digits.data(), num));
 }
 
 // append formats values to the end of a line. format is a format string that fmt has compiled (FMT_COMPILE("{}")). fmt

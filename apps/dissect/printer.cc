@@ -16,8 +16,8 @@ constexpr std::size_t kMaxFieldHex = 1024;  // octets of a field that are printe
 
 // How far the layers are indented. DDP has no line of its own unless it is wanted whole.
 constexpr std::size_t kMaxDepth = 3, kIndent = 2;
-constexpr std::size_t depth_of(LayerKind kind) {
-  constexpr std::array<std::size_t, 6> kDepths = {0, 0, 1, 1, 2, kMaxDepth};  // by LayerKind
+constexpr std::array<std::size_t, 6> kDepths = {0, 0, 1, 1, 2, kMaxDepth};  // by LayerKind
+std::size_t depth_of(LayerKind kind) {
   return kDepths[static_cast<std::size_t>(kind)];
 }
 
@@ -143,7 +143,9 @@ void Printer::print_layer(const Frame& frame, const Layer& layer, std::size_t de
   if (config_.color) {
     append(text_, FMT_COMPILE("{}{}{}{}\n"), indented, color_of(layer.kind), line, kPlain);
   } else {
-    append(text_, FMT_COMPILE("{}{}\n"), indented, line);
+    char* const to = copy_text(copy_text(text_.room(indented.size() + line.size() + 1), indented), line);
+    *to = '\n';
+    text_.end_at(to + 1);
   }
   if (config_.fields) print_fields(frame, layer, depth);
 }

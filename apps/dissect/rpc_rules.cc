@@ -475,7 +475,7 @@ std::optional<std::size_t> num_eligible_results(const ProcedureKey& procedure, C
                                                 std::span<const std::size_t> reduced) {
   const rpcrdma::Binding* binding = nfsulb::find_binding(procedure.program, procedure.version);
   if (binding == nullptr || binding->bound_reply == nullptr) return std::nullopt;
-  rpcrdma::ReplyBound bound;
+  static rpcrdma::ReplyBound bound;  // for its memory
   const auto walked = binding->bound_reply(procedure.procedure, args, reduced, {}, bound);
   return walked == rpcrdma::Walked::kWhole ? std::optional(bound.items.size()) : std::nullopt;
 }

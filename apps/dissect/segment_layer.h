@@ -11,24 +11,24 @@ namespace weft::apps::dissect {
 
 class LayerWriter;
 
+inline constexpr std::array<std::string_view, rdmap::kNumOpcodes7306> kOpcodeNames = {
+    "RDMA Write",
+    "RDMA Read Request",
+    "RDMA Read Response",
+    "Send",
+    "Send with Invalidate",
+    "Send with Solicited Event",
+    "Send with Solicited Event and Invalidate",
+    "Terminate",
+    "Immediate Data",
+    "Immediate Data with Solicited Event",
+    "Atomic Request",
+    "Atomic Response",
+};
 // opcode_str returns the name of the message in RFC 5040 and RFC 7306.
 constexpr std::string_view opcode_str(rdmap::Opcode opcode) {
-  constexpr std::array<std::string_view, rdmap::kNumOpcodes7306> kNames = {
-      "RDMA Write",
-      "RDMA Read Request",
-      "RDMA Read Response",
-      "Send",
-      "Send with Invalidate",
-      "Send with Solicited Event",
-      "Send with Solicited Event and Invalidate",
-      "Terminate",
-      "Immediate Data",
-      "Immediate Data with Solicited Event",
-      "Atomic Request",
-      "Atomic Response",
-  };
   const auto number = static_cast<std::size_t>(opcode);
-  return number < kNames.size() ? kNames[number] : "a message of an unknown opcode";
+  return number < kOpcodeNames.size() ? kOpcodeNames[number] : "a message of an unknown opcode";
 }
 
 // tell_segment adds a layer of DDP, with each field of the header, if fields are wanted: it has no line. kept, len:

@@ -62,14 +62,17 @@ bool TaggedMessages::continues(const ddp::TaggedHeader& header) const {
 }
 
 void TaggedMessages::keep(const ddp::TaggedHeader& header, ConstBytes payload, std::size_t len, Timestamp now) {
-  if (!continues(header)) {
-    stretch_ = {.stag = header.stag.value, .to = header.to, .head = std::move(stretch_.head), .began = now};
-    stretch_.head.clear();
+  const bool begins = !continues(header);
+  if (begins) {
+    stretch_ = {.stag = header.stag.value, .to = header.to, .began = now};
+    head_.clear();
   }
-  if (stretch_.head.size() == stretch_.len) {
-    const ConstBytes kept =
-        payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, stretch_.head.size())));
-    stretch_.head.insert(stretch_.head.end(), kept.begin(), kept.end());
+  if (begins && header.last) {
+    stretch_.head = payload.first(std::min(payload.size(), kMaxHead));  // it stays where it is
+  } else if (head_.size() == stretch_.len) {
+    const ConstBytes kept = payload.first(std::min(payload.size(), kMaxHead - std::min(kMaxHead, head_.size())));
+    head_.insert(head_.end(), kept.begin(), kept.end());
+    stretch_.head = head_;
   }
   stretch_.len += len;
   ++stretch_.num_segments;

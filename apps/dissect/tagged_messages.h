@@ -22,7 +22,7 @@ class TaggedMessages {
     std::uint64_t to = 0;
     std::uint64_t len = 0;
     std::size_t num_segments = 0;
-    std::vector<std::uint8_t> head = {};
+    ConstBytes head = {};  // its first octets; valid until the next segment
     Timestamp began{};
   };
 
@@ -61,6 +61,7 @@ class TaggedMessages {
   void judge_extent(const ddp::TaggedHeader& header, std::size_t len, bool is_response, Frame& frame);
 
   Stretch stretch_;
+  std::vector<std::uint8_t> head_;  // of a stretch of several segments
   Extent extent_;
   bool is_broken_ = false;  // the capture may lack a segment of the message under way
 };

@@ -209,6 +209,7 @@ template <typename Header>
 bool parse_v2(ConstBytes message, TransportHeader& out) {
   Header header;
   ConstBytes payload;
+  out.lists.clear();
   if (parse_message(message, header, payload) != rpcrdma::v2::HeaderError::kNone) return false;
   out.xid = header.xid;
   out.version = header.vers;
@@ -239,7 +240,8 @@ std::string_view type_str(const TransportType& type) {
 }
 
 bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out) {
-  out.clear();
+  static_cast<TransportWords&>(out) = {};
+  out.text.clear();
   switch (protocol) {
     case rpcrdma::Protocol::k1: return parse_v1(message, out);
     case rpcrdma::Protocol::k2Cel05: return parse_v2<cel05::Header>(message, out);

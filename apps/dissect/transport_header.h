@@ -53,16 +53,10 @@ struct TransportWords {
 struct TransportHeader : TransportWords {
   std::string text = {};  // behind the credits: error codes, handles, properties
   rpcrdma::ChunkListsView lists = {};
-
-  // clear makes it as new, and keeps the memory of the lists.
-  void clear() {
-    static_cast<TransportWords&>(*this) = {};
-    text.clear();
-    lists.clear();
-  }
 };
 
-// parse_transport_header reads a header of `protocol`. False: the message is none, and `out` has no meaning.
+// parse_transport_header reads a header of `protocol` in place of what `out` had, and takes its memory. False: the
+// message is none, and `out` has no meaning.
 [[nodiscard]] bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out);
 
 }  // namespace weft::apps::dissect

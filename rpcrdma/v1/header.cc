@@ -29,10 +29,15 @@ bool skip_empty_lists(xdr::XdrReader& in) {
 }
 
 HeaderError parse_lists(xdr::XdrReader& in, ChunkListsView& lists) {
-  if (skip_empty_lists(in)) return HeaderError::kNone;
+  if (skip_empty_lists(in)) {
+    lists.clear();
+    return HeaderError::kNone;
+  }
+  lists.call_chunk.clear();
   ListError error = parse_read_list(in, lists.read_list);
   if (error == ListError::kNone) error = parse_write_list(in, lists.write_list);
   if (error == ListError::kNone) error = parse_reply_chunk(in, lists.reply_chunk);
+  if (error != ListError::kNone) lists.clear();
   return header_error(error);
 }
 
@@ -68,25 +73,41 @@ const char* header_error_str(HeaderError error) {
   return "unknown";
 }
 
-HeaderError parse_header(xdr::XdrReader& in, HeaderWords& header, ChunkListsView& lists) {
-  header = {};
-  lists.clear();
-  std::uint32_t proc = 0;
-  if (!in.u32(header.xid) || !in.u32(header.vers) || !in.u32(header.credit) || !in.u32(proc)) {
-    return HeaderError::kTruncated;
-  }
-  if (proc > static_cast<std::uint32_t>(Proc::kError)) return HeaderError::kProc;  // R1-5.5.2-02
-  header.proc = static_cast<Proc>(proc);
+namespace {
+
+// The words behind the fourth one.
+HeaderError parse_rest(xdr::XdrReader& in, HeaderWords& header, ChunkListsView& lists) {
   switch (header.proc) {
     case Proc::kMsg:
     case Proc::kNomsg: return parse_lists(in, lists);
     case Proc::kMsgp:
-      if (!in.u32(header.align) || !in.u32(header.thresh)) return HeaderError::kTruncated;
+      if (!in.u32(header.align) || !in.u32(header.thresh)) break;
       return parse_lists(in, lists);
-    case Proc::kDone: return HeaderError::kNone;
-    case Proc::kError: return parse_error(in, header);
+    case Proc::kDone: lists.clear(); return HeaderError::kNone;
+    case Proc::kError: lists.clear(); return parse_error(in, header);
   }
-  return HeaderError::kProc;
+  lists.clear();
+  return HeaderError::kTruncated;
+}
+
+}  // namespace
+
+// The lists keep their memory.
+HeaderError parse_header(xdr::XdrReader& in, HeaderWords& header, ChunkListsView& lists) {
+  header = {};
+  std::uint32_t proc = 0;
+  HeaderError error = HeaderError::kNone;
+  if (!in.u32(header.xid) || !in.u32(header.vers) || !in.u32(header.credit) || !in.u32(proc)) {
+    error = HeaderError::kTruncated;
+  } else if (proc > static_cast<std::uint32_t>(Proc::kError)) {
+    error = HeaderError::kProc;  // R1-5.5.2-02
+  }
+  if (error != HeaderError::kNone) {
+    lists.clear();
+    return error;
+  }
+  header.proc = static_cast<Proc>(proc);
+  return parse_rest(in, header, lists);
 }
 
 namespace {

@@ -58,8 +58,8 @@ enum class HeaderError : std::uint8_t {
 const char* header_error_str(HeaderError error);
 
 // parse_header reads a header and leaves `in` behind it, where the Payload stream of RDMA_MSG begins. It reads the body
-// as version 1, whatever the version word says: judge `vers` first. On an error the members read so far are set. The
-// lists keep their memory for the next header.
+// as version 1, whatever the version word says: judge `vers` first. On an error the words read so far are set, and
+// the lists are empty. The lists keep their memory for the next header.
 HeaderError parse_header(xdr::XdrReader& in, HeaderWords& words, ChunkListsView& lists);
 inline HeaderError parse_header(xdr::XdrReader& in, Header& header) {
   return parse_header(in, header, header.lists);
