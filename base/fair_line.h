@@ -4,7 +4,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/ledger.h"
+#include "base/queue.h"
 
 namespace weft {
 
@@ -139,7 +139,7 @@ class FairLine {
       T what;
       Amount expected = 0;
     };
-    std::deque<Waiting> things;
+    Queue<Waiting> things;
     std::size_t num_turns = 0;
     bool is_removed = false;
     bool waits() const { return !things.empty(); }
@@ -288,6 +288,7 @@ template <typename T>
 void FairLine<T>::pop(Member& member) {
   if (member.things.size() == 1) leave(member);
   member.things.pop_front();
+  member.things.trim();
   --member.address->num_things;
   --size_;
   if (member.waits()) restand(member, member.address->order);
@@ -467,7 +468,7 @@ std::vector<T> FairLine<T>::remove(std::uint64_t client) {
   member.is_removed = true;
   if (member.waits()) {
     leave(member);
-    for (auto& thing : std::exchange(member.things, {})) left.push_back(std::move(thing.what));
+    for (auto& thing : member.things.take_all()) left.push_back(std::move(thing.what));
     member.address->num_things -= left.size();
     size_ -= left.size();
   }

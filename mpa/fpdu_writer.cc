@@ -82,7 +82,7 @@ bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payloa
   const bool gather =
       !markers_ && !copy_payload && payload_len >= kGatherMinPayloadLen && payload.size() + 2 <= kMaxPieces;
   const std::size_t max_new_pieces = gather ? payload.size() + 2 : 1;
-  if (pending != 0 && max_new_pieces > kMaxPieces - pieces_.size()) return false;
+  if (pending != 0 && max_new_pieces > kMaxPieces - room_->pieces_.size()) return false;
 
   if (markers_) {
     add_marked(ulpdu_header, payload, ulpdu_len);
@@ -92,7 +92,7 @@ bool FpduWriter::add(ConstBytes ulpdu_header, std::span<const ConstBytes> payloa
     add_gathered(ulpdu_header, payload, ulpdu_len);
   }
   added_len_ += len;
-  fpdu_ends_.push_back(added_len_);
+  room_->fpdu_ends_.push_back(added_len_);
   return true;
 }
 
@@ -161,7 +161,7 @@ void FpduWriter::add_gathered(ConstBytes ulpdu_header, std::span<const ConstByte
   for (const ConstBytes& octets : payload) {
     if (octets.empty()) continue;
     if (crc_) crc.update(octets);
-    pieces_.push_back({octets.data(), 0, octets.size()});
+    room_->pieces_.push_back({octets.data(), 0, octets.size()});
   }
   const std::size_t tail_len = pad_len(ulpdu_len) + kCrcLen;
   std::uint8_t* const tail = reserve(tail_len);
@@ -174,41 +174,41 @@ void FpduWriter::add_gathered(ConstBytes ulpdu_header, std::span<const ConstByte
 // Returns len octets at the end of the arena, to be filled and then committed. Moves the arena when it has to grow, so
 // pieces are kept as offsets.
 std::uint8_t* FpduWriter::reserve(std::size_t len) {
-  if (len > arena_capacity_ - arena_len_) {
+  if (len > room_->arena_capacity_ - arena_len_) {
     static constexpr std::size_t kFirstCapacity = 4096;
-    const std::size_t capacity = std::max({kFirstCapacity, 2 * arena_capacity_, arena_len_ + len});
+    const std::size_t capacity = std::max({kFirstCapacity, 2 * room_->arena_capacity_, arena_len_ + len});
     std::unique_ptr<std::uint8_t[]> grown(new std::uint8_t[capacity]);
-    if (arena_len_ != 0) std::memcpy(grown.get(), arena_.get(), arena_len_);
-    arena_ = std::move(grown);
-    arena_capacity_ = capacity;
+    if (arena_len_ != 0) std::memcpy(grown.get(), room_->arena_.get(), arena_len_);
+    room_->arena_ = std::move(grown);
+    room_->arena_capacity_ = capacity;
   }
-  return arena_.get() + arena_len_;
+  return room_->arena_.get() + arena_len_;
 }
 
 void FpduWriter::commit(std::size_t len) {
-  if (!pieces_.empty() && pieces_.back().data == nullptr) {
-    pieces_.back().len += len;  // only the arena's end is ever committed, so this piece ends there
+  if (!room_->pieces_.empty() && room_->pieces_.back().data == nullptr) {
+    room_->pieces_.back().len += len;  // only the arena's end is ever committed, so this piece ends there
   } else {
-    pieces_.push_back({nullptr, arena_len_, len});
+    room_->pieces_.push_back({nullptr, arena_len_, len});
   }
   arena_len_ += len;
 }
 
 ConstBytes FpduWriter::octets_of(const Piece& piece) const {
-  return {piece.data != nullptr ? piece.data : arena_.get() + piece.arena_begin, piece.len};
+  return {piece.data != nullptr ? piece.data : room_->arena_.get() + piece.arena_begin, piece.len};
 }
 
 std::span<const ConstBytes> FpduWriter::buffers() {
-  buffers_.clear();
-  if (!rest().empty()) buffers_.push_back(rest());
-  for (const Piece& piece : pieces_) buffers_.push_back(octets_of(piece));
-  return buffers_;
+  room_->buffers_.clear();
+  if (!rest().empty()) room_->buffers_.push_back(rest());
+  for (const Piece& piece : room_->pieces_) room_->buffers_.push_back(octets_of(piece));
+  return room_->buffers_;
 }
 
 // Copies octets [begin, end) of this batch into rest_.
 void FpduWriter::keep_rest(std::size_t begin, std::size_t end) {
   std::size_t at = 0;
-  for (const Piece& piece : pieces_) {
+  for (const Piece& piece : room_->pieces_) {
     const std::size_t from = std::max(at, begin);
     const std::size_t to = std::min(at + piece.len, end);
     if (from < to) {
@@ -229,33 +229,35 @@ std::size_t FpduWriter::on_tx(std::size_t n) {
   if (rest().empty()) {
     rest_.clear();
     rest_begin_ = 0;
-    const auto first_unsent = std::upper_bound(fpdu_ends_.begin(), fpdu_ends_.end(), n);
-    num_begun = static_cast<std::size_t>(first_unsent - fpdu_ends_.begin());
-    const std::size_t whole_len = num_begun == 0 ? 0 : fpdu_ends_[num_begun - 1];
+    const auto first_unsent = std::upper_bound(room_->fpdu_ends_.begin(), room_->fpdu_ends_.end(), n);
+    num_begun = static_cast<std::size_t>(first_unsent - room_->fpdu_ends_.begin());
+    const std::size_t whole_len = num_begun == 0 ? 0 : room_->fpdu_ends_[num_begun - 1];
     if (n > whole_len) {
-      keep_rest(n, fpdu_ends_[num_begun]);
+      keep_rest(n, room_->fpdu_ends_[num_begun]);
       ++num_begun;
     }
   }
   // FPDUs that were not begun are framed again later, for their new position in the stream.
-  if (num_begun > 0) position_ += fpdu_ends_[num_begun - 1];
-  pieces_.clear();
-  fpdu_ends_.clear();
+  if (num_begun > 0) position_ += room_->fpdu_ends_[num_begun - 1];
+  room_->pieces_.clear();
+  room_->fpdu_ends_.clear();
   arena_len_ = 0;
   added_len_ = 0;
-  buffers_.clear();
+  room_->buffers_.clear();
   return num_begun;
 }
 
-void FpduWriter::trim(std::size_t keep_len) {
-  const std::size_t held_len = arena_capacity_ + rest_.capacity() + pieces_.capacity() * sizeof(Piece) +
-                               fpdu_ends_.capacity() * sizeof(std::size_t) + buffers_.capacity() * sizeof(ConstBytes);
-  if (pending_octets() != 0 || held_len <= keep_len) return;
+void FpduWriter::trim() {
+  if (pending_octets() != 0) return;
+  release_memory(rest_);
+  if (own_room_) own_room_->release();
+}
+
+void FramingRoom::release() {
   arena_.reset();
   arena_capacity_ = 0;
   release_memory(pieces_);
   release_memory(fpdu_ends_);
-  release_memory(rest_);
   release_memory(buffers_);
 }
 

@@ -12,8 +12,36 @@
 
 namespace weft::mpa {
 
+// FramingRoom is the memory of one batch of an FpduWriter. Between batches it holds nothing that is needed, so a worker
+// has one for all its connections: the arena stays in the cache, and a connection at rest holds nothing. Not
+// thread-safe.
+class FramingRoom {
+ public:
+  FramingRoom() = default;
+  FramingRoom(const FramingRoom&) = delete;
+  FramingRoom& operator=(const FramingRoom&) = delete;
+
+  // Gives the memory back to the heap. Call it between batches only.
+  void release();
+
+ private:
+  friend class FpduWriter;
+  // A part of the batch: in the arena if `data` is null, else in the caller's memory.
+  struct Piece {
+    const std::uint8_t* data;
+    std::size_t arena_begin;
+    std::size_t len;
+  };
+
+  std::unique_ptr<std::uint8_t[]> arena_;
+  std::size_t arena_capacity_ = 0;
+  std::vector<Piece> pieces_;
+  std::vector<std::size_t> fpdu_ends_;  // octets of the batch up to the end of each FPDU, the rest not counted
+  std::vector<ConstBytes> buffers_;
+};
+
 // FpduWriter frames ULPDUs and keeps them as one batch: add FPDUs, hand buffers() to sendmsg, call on_tx. Headers, PAD,
-// CRC and small or changeable payload live in the writer's own arena. Large payload is referenced in place. So a large
+// CRC and small or changeable payload live in the arena of its room. Large payload is referenced in place. So a large
 // FPDU costs two buffers, and a run of small ones costs one. With Markers everything is copied: their place depends on
 // the octets before them, and one buffer is cheaper than a view for every 508 octets.
 class FpduWriter {
@@ -23,9 +51,14 @@ class FpduWriter {
   static constexpr std::size_t kGatherMinPayloadLen = 8192;  // below this, copying is faster than gathering
 
   // crc: whether CRCs are in use; the field is zero otherwise. markers: whether the peer asked for them. position: the
-  // octets of Full Operation sent before, 0 except in tests (MPA-4.3-06).
-  explicit FpduWriter(bool crc, bool markers = false, std::uint64_t position = 0)
-      : crc_(crc), markers_(markers), position_(position) {}
+  // octets of Full Operation sent before, 0 except in tests (MPA-4.3-06). room: outlives the writer, and no other
+  // writer uses it between add and on_tx; null: the writer has its own.
+  explicit FpduWriter(bool crc, bool markers = false, std::uint64_t position = 0, FramingRoom* room = nullptr)
+      : crc_(crc),
+        markers_(markers),
+        position_(position),
+        own_room_(room == nullptr ? std::make_unique<FramingRoom>() : nullptr),
+        room_(room != nullptr ? room : own_room_.get()) {}
 
   // add frames the ULPDU made of ulpdu_header and then payload. add reads both at once, for the CRC. The kernel reads
   // payload that is not copied again, so its memory must not change until on_tx. copy_payload: always copy, for memory
@@ -48,17 +81,11 @@ class FpduWriter {
   // caller continues with the next one.
   std::size_t on_tx(std::size_t n);
 
-  // trim gives memory back to the heap if nothing is pending and more than keep_len octets are held. It is for a
-  // connection that may be idle.
-  void trim(std::size_t keep_len);
+  // trim gives the memory of its own back to the heap, if nothing is pending: for a connection at rest.
+  void trim();
 
  private:
-  // A part of the batch: in the arena if `data` is null, else in the caller's memory.
-  struct Piece {
-    const std::uint8_t* data;
-    std::size_t arena_begin;
-    std::size_t len;
-  };
+  using Piece = FramingRoom::Piece;
 
   std::uint8_t* reserve(std::size_t len);
   void commit(std::size_t len);
@@ -73,15 +100,12 @@ class FpduWriter {
   bool crc_;
   bool markers_;
   std::uint64_t position_;  // in the stream, of the first FPDU of this batch
-  std::unique_ptr<std::uint8_t[]> arena_;
-  std::size_t arena_capacity_ = 0;
-  std::size_t arena_len_ = 0;
-  std::vector<Piece> pieces_;
-  std::vector<std::size_t> fpdu_ends_;  // octets of this batch up to the end of each FPDU, the rest not counted
+  std::unique_ptr<FramingRoom> own_room_;
+  FramingRoom* room_;
+  std::size_t arena_len_ = 0;  // octets of this batch in the arena
   std::size_t added_len_ = 0;
   std::vector<std::uint8_t> rest_;  // of the FPDU that the last on_tx cut
   std::size_t rest_begin_ = 0;
-  std::vector<ConstBytes> buffers_;
 };
 
 }  // namespace weft::mpa

@@ -215,16 +215,47 @@ TEST(FpduWriter, TrimKeepsWhatIsPending) {
   FpduWriter writer(true);
   const Item what = item(5000);
   ASSERT_TRUE(add(writer, what));
-  writer.trim(0);
+  writer.trim();
   EXPECT_EQ(joined(writer), what.fpdu(true));
   writer.on_tx(10);
-  writer.trim(0);
+  writer.trim();
   EXPECT_EQ(writer.pending_octets(), what.fpdu(true).size() - 10);
   writer.on_tx(writer.pending_octets());
-  writer.trim(0);
+  writer.trim();
   EXPECT_EQ(writer.buffers().size(), 0u);
   ASSERT_TRUE(add(writer, what));
   EXPECT_EQ(joined(writer), what.fpdu(true));
+}
+
+// As the connections of a worker do: one batch after another, each cut somewhere, in the memory of one room.
+TEST(FpduWriter, WritersTakeTurnsInOneRoom) {
+  FramingRoom room;
+  FpduWriter one(true, false, 0, &room), two(true, false, 0, &room);
+  struct End {
+    FpduWriter& writer;
+    Octets sent, want;
+    Item next;
+  };
+  End ends[] = {{one, {}, {}, item(100)}, {two, {}, {}, item(20000)}};
+  for (std::size_t turn = 0; turn < 200; ++turn) {
+    End& end = ends[turn % 2];
+    const bool is_added = add(end.writer, end.next);
+    ASSERT_TRUE(is_added);
+    const Octets all = joined(end.writer);
+    const std::size_t n = all.size() * (turn % 7) / 6;
+    end.sent.insert(end.sent.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+    if (end.writer.on_tx(n) == 0) continue;  // offered again
+    const Octets fpdu = end.next.fpdu(true);
+    end.want.insert(end.want.end(), fpdu.begin(), fpdu.end());
+    end.next = item(100 + turn * 97);
+    if (turn % 10 == 0) room.release();
+  }
+  for (End& end : ends) {
+    const Octets rest = joined(end.writer);
+    end.sent.insert(end.sent.end(), rest.begin(), rest.end());
+    EXPECT_EQ(end.sent, end.want);
+    EXPECT_GT(end.want.size(), 100000u);
+  }
 }
 
 }  // namespace

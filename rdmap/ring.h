@@ -52,10 +52,9 @@ class Ring {
     assert(!empty());
     ++begin_;
   }
-  // Gives the memory back if nothing is queued and there is room for more than kRestSlots elements.
+  // Gives the memory back if nothing is queued.
   void trim() {
-    static constexpr std::size_t kRestSlots = 32;
-    if (empty() && slots_.size() > kRestSlots) release_memory(slots_);
+    if (empty()) release_memory(slots_);
   }
   void clear() {
     while (!empty()) {

@@ -429,12 +429,12 @@ void Stream::tell_sent(std::size_t n, TimePoint now) {
 
 // ---------------------------------------------------------------- what a driver asks
 
-Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory)
+Stream::Stream(const StreamConfig& config, ddp::MemoryTable& memory, TxRoom* tx_room)
     : config_(config),
       memory_(memory),
       nudge_(config.nudge),
       requests_(config.max_send_wr, events_),
-      transmitter_(memory, requests_, reads_, counters_),
+      transmitter_(memory, requests_, reads_, counters_, tx_room),
       receiver_(memory, requests_, reads_, events_, counters_) {}
 
 PostResult Stream::post_send(const SendWr& wr) {
@@ -453,6 +453,7 @@ void Stream::trim() {
   requests_.trim();
   reads_.trim();
   events_.trim();
+  release_memory(rx_views_);
 }
 
 void Stream::on_llp_action_done(LlpAction done) {

@@ -36,8 +36,13 @@ namespace weft::rdmap {
 // until tx_buffers is empty or the socket is full; then llp_action; then next_timeout.
 class Stream {
  public:
-  // memory outlives the stream.
-  Stream(const StreamConfig& config, ddp::MemoryTable& memory);
+  // TxRoom is the memory of what tx_buffers gives. A worker has one for all its streams, as mpa::Staging for what
+  // comes.
+  using TxRoom = Transmitter::Room;
+
+  // memory outlives the stream, and so does tx_room. tx_room: null: the stream has its own. Otherwise no other stream
+  // uses it between tx_buffers and on_tx.
+  Stream(const StreamConfig& config, ddp::MemoryTable& memory, TxRoom* tx_room = nullptr);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -64,8 +69,8 @@ class Stream {
 
   [[nodiscard]] PostResult post_send(const SendWr& wr);
 
-  // Gives back the memory that only a busy connection needs, all but some 20 KiB. A driver calls it when the connection
-  // may be idle. A busy connection allocates the memory again.
+  // Gives back the memory that a connection at rest does not need: of its queues, if nothing is in them, and of its own
+  // TxRoom. A driver calls it between turns, when nothing has moved for a while. What moves next allocates it again.
   void trim();
 
   // ---- inputs

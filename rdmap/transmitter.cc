@@ -52,8 +52,19 @@ Header versioned(Header h, std::uint8_t version) {
 
 }  // namespace
 
+Transmitter::Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters,
+                         Room* room)
+    : memory_(memory),
+      requests_(requests),
+      reads_(reads),
+      counters_(counters),
+      own_room_(room == nullptr ? std::make_unique<Room>() : nullptr),
+      room_(room != nullptr ? room : own_room_.get()) {}
+
+Transmitter::~Transmitter() = default;
+
 void Transmitter::open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold) {
-  writer_.emplace(agreement.crc, agreement.markers_tx);
+  writer_.emplace(agreement.crc, agreement.markers_tx, 0, &room_->framing_);
   markers_ = agreement.markers_tx;
   version_ = agreement.version;
   scope_ = scope;
@@ -87,6 +98,7 @@ bool Transmitter::wants_tx() const {
 std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size_t max_octets) {
   if (batch_open_) on_tx(0);
   if (!writer_) return std::nullopt;
+  assert(room_->marks_.empty());  // no other transmitter uses the room now
   batch_open_ = true;
   batch_begin_ = cursor_;
   resolved_ = {};
@@ -98,13 +110,13 @@ std::optional<Transmitter::Fault> Transmitter::frame(std::size_t emss, std::size
   } else if (!stopped_) {
     const std::size_t mulpdu = std::min(mpa::mulpdu(emss, markers_), max_ulpdu_);
     Step step = Step::kFramed;
-    while (step == Step::kFramed && marks_.size() < kMaxFpdus) {
+    while (step == Step::kFramed && room_->marks_.size() < kMaxFpdus) {
       const Cursor before = cursor_;
       step = frame_one(mulpdu, max_octets);
       if (step != Step::kFramed) cursor_ = before;
     }
     // A fault waits while FPDUs are ahead of it: they leave first, and some may have to be framed again.
-    if (!marks_.empty()) fault_.reset();
+    if (!room_->marks_.empty()) fault_.reset();
   }
   if (writer_->pending_octets() == 0) batch_open_ = false;
   if (fault_) batch_open_ = false;
@@ -301,7 +313,7 @@ Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& p
   const bool copy = mark.source == Source::kResponse;
   if (!writer_->add(header, std::span(payload.data(), payload.size()), copy)) return Step::kFull;
   mark.after = cursor_;
-  marks_.push_back(mark);
+  room_->marks_.push_back(mark);
   return Step::kFramed;
 }
 
@@ -317,7 +329,7 @@ Transmitter::Step Transmitter::frame_terminate() {
   mark.last = true;
   mark.len = writer_->next_fpdu_len(len);
   if (!writer_->add(ConstBytes(ulpdu).first(len), {}, true)) return Step::kFull;
-  marks_.push_back(mark);
+  room_->marks_.push_back(mark);
   return Step::kFramed;
 }
 
@@ -392,9 +404,9 @@ void Transmitter::on_tx(std::size_t n) {
     if (rest_mark_) finished(*rest_mark_);
     rest_mark_.reset();
   }
-  assert(num_begun <= marks_.size());
+  assert(num_begun <= room_->marks_.size());
   for (std::size_t i = 0; i < num_begun; ++i) {
-    const Mark& mark = marks_[i];
+    const Mark& mark = room_->marks_[i];
     begun(mark);
     if (n < mark.len) {
       rest_mark_ = mark;
@@ -403,21 +415,21 @@ void Transmitter::on_tx(std::size_t n) {
     n -= mark.len;
     finished(mark);
   }
-  cursor_ = num_begun > 0 ? marks_[num_begun - 1].after : batch_begin_;
-  marks_.clear();
+  cursor_ = num_begun > 0 ? room_->marks_[num_begun - 1].after : batch_begin_;
+  room_->marks_.clear();
   reads_in_batch_ = 0;
   rest_len_ = writer_->pending_octets();
 }
 
 void Transmitter::trim() {
-  static constexpr std::size_t kRestArenaLen = 16 * 1024;
-  static constexpr std::size_t kRestMarks = 64;
-  if (!writer_ || batch_open_) return;
-  writer_->trim(kRestArenaLen);
-  if (marks_.capacity() > kRestMarks) {
-    release_memory(marks_);
-    marks_.reserve(kRestMarks);
-  }
+  if (batch_open_) return;
+  if (writer_) writer_->trim();
+  if (own_room_) own_room_->release();
+}
+
+void Transmitter::Room::release() {
+  framing_.release();
+  release_memory(marks_);
 }
 
 void Transmitter::begun(const Mark& mark) {

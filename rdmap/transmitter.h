@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,9 +31,14 @@ class Transmitter {
   // together if one TCP segment brings the PAD and the next one the CRC. MPA-4.5-06 lets DDP align its ULPDUs.
   static constexpr std::size_t kMaxUlpdu = mpa::kMaxMulpdu - (mpa::kMaxMulpdu + mpa::kUlpduLengthLen) % 4;
 
-  // All references outlive the transmitter.
-  Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters)
-      : memory_(memory), requests_(requests), reads_(reads), counters_(counters) {}
+  // The memory of a batch, between frame and on_tx.
+  class Room;
+
+  // All references outlive the transmitter. room: no other transmitter uses it between frame and on_tx; null: the
+  // transmitter has its own.
+  Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters,
+              Room* room = nullptr);
+  ~Transmitter();
 
   // Begins Full Operation as MPA agreed on it. hold: nothing leaves before release (RFC 5044 section 7.1.2 rule 4).
   void open(const mpa::Agreement& agreement, ddp::StreamScope scope, std::size_t fpdu_limit, bool hold);
@@ -67,7 +73,7 @@ class Transmitter {
   // batch it does nothing.
   void on_tx(std::size_t n);
 
-  // Gives back the memory that only large batches need. Call it between batches only.
+  // Gives back the memory of its own that no octets are in. Call it between batches only.
   void trim();
 
  private:
@@ -142,12 +148,25 @@ class Transmitter {
 
   Cursor cursor_;
   Cursor batch_begin_;
-  std::vector<Mark> marks_;  // one for each FPDU of the batch
+  std::unique_ptr<Room> own_room_;
+  Room* room_;
   std::size_t reads_in_batch_ = 0;
   std::size_t rest_len_ = 0;  // of the FPDU that the last on_tx cut
   std::optional<Mark> rest_mark_;
   Resolved resolved_;
   std::optional<Fault> fault_;
+};
+
+// Room is what a worker keeps for the batches of all its connections.
+class Transmitter::Room {
+ public:
+  // Gives the memory back to the heap. Call it between batches only.
+  void release();
+
+ private:
+  friend class Transmitter;
+  mpa::FramingRoom framing_;
+  std::vector<Mark> marks_;  // one for each FPDU of the batch
 };
 
 }  // namespace weft::rdmap

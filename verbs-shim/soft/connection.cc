@@ -17,9 +17,6 @@
 namespace weft::verbs::soft {
 namespace {
 
-// A turn that sent this much has taken memory that a connection at rest need not keep.
-constexpr std::size_t kTrimOctets = std::size_t{16} << 10;
-
 mpa::RtrSet offered_rtr(Rtr choice, const mpa::PeerProfile& peer) {
   if (choice == Rtr::kAuto) return peer.rtr_offered;
   return {.send = choice == Rtr::kSend, .write = choice == Rtr::kWrite, .read = choice == Rtr::kRead};
@@ -188,7 +185,7 @@ void Connection::start_stream(ConstBytes received, TimePoint now) {
         std::make_unique<StreamTrace>(loop_.core().trace(), local_address(socket_.fd()), peer_, initiator_.has_value());
     config.observer = trace_.get();
   }
-  stream_ = std::make_unique<rdmap::Stream>(config, loop_.core().regions());
+  stream_ = std::make_unique<rdmap::Stream>(config, loop_.core().regions(), &loop_.tx_room());
   if (initiator_) {
     if (initiator_->revision >= mpa::kEnhancedRevision && is_dangerous_offer(config.rtr_offered)) warn_of_offer();
     stream_->start_initiator(initiator_->param.private_data, *this, now);
@@ -333,12 +330,12 @@ std::size_t Connection::write(TimePoint now) {
     attention_ = true;
     loop_.ready(self_);
   }
-  if (written.moved >= kTrimOctets) loop_.trim_later(self_);
   return written.moved;
 }
 
 std::size_t Connection::settle(TimePoint now) {
   attention_ = false;
+  loop_.moves(self_, rest_mark_);
   std::size_t moved = drain_events();
   if (!dead() && !is<FallingBack>()) moved += write(now);
   moved += drain_events();
@@ -489,6 +486,11 @@ void Connection::push_end(IdShare& id, const rdmap::Closed& why, bool timed_out)
   const bool fell_back = initiator_ && initiator_->revision < loop_.config().mpa_revision;
   id.push(timed_out && initiator_ ? CmEventType::kUnreachable : CmEventType::kConnectError, err,
           (fell_back ? "asked with MPA revision 2, then with 1: " : "") + why.text);
+}
+
+void Connection::trim() {
+  if (stream_) stream_->trim();
+  if (queues_ != nullptr) queues_->trim();
 }
 
 std::optional<rdmap::PostedRecv> Connection::take() {

@@ -79,13 +79,13 @@ class Connection final : public Source, public rdmap::RecvSource {
   void give_way(Holdings::What what);
   // The loop goes away: sends an end that is under way, as far as the socket takes it.
   void last_turn();
-  void trim() {
-    if (stream_) stream_->trim();
-  }
+  // It has come to rest: gives back the memory that it does not need now.
+  void trim();
 
   std::optional<rdmap::PostedRecv> take() override;
 
   Handle handle() const { return self_; }
+  LoopServices::RestWatch::Mark& rest_mark() { return rest_mark_; }
   bool dead() const { return is<Dead>(); }
   bool readable() const { return stream_ && socket_.readable(); }
   bool established() const { return std::holds_alternative<Established>(startup_); }
@@ -196,6 +196,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   State state_;
   Startup startup_;
   End end_ = End::kNone;
+  LoopServices::RestWatch::Mark rest_mark_;
   bool attention_ = false;                 // something besides the socket's input wants a turn
   std::unique_ptr<StreamTrace> trace_;     // of the Stream; null: no trace is written
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little

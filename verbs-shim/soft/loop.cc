@@ -45,7 +45,7 @@ std::optional<TimePoint> Loop::next_timeout() const {
 }
 
 std::optional<TimePoint> Loop::next_deadline() const {
-  return earliest(timers_.next(), turns_.trim_at());
+  return earliest(timers_.next(), resting_.due());
 }
 
 // ---- the loop
@@ -57,9 +57,7 @@ std::size_t Loop::process(TimePoint now) {
   moved += run_hot(now);
   if (poller_.expects_room() || turns_.epoll_due(moved > 0, poller_.watched())) moved += run_epoll(now);
   moved += run_timers(now);
-  turns_.run_trim(now, [this](Handle who) {
-    if (Connection* connection = find(who)) connection->trim();
-  });
+  run_resting(now);
   keep_bounds();
   if (!dead_.empty()) reap(now);
   poller_.set_wanted(is_due());
@@ -143,6 +141,15 @@ std::size_t Loop::run_timers(TimePoint now) {
   std::size_t moved = 0;
   while (TimerHeap::Timer* timer = timers_.pop_due(now)) moved += static_cast<Source*>(timer)->on_timer(now);
   return moved;
+}
+
+void Loop::run_resting(TimePoint now) {
+  const bool was_busy = resting_.due().has_value();
+  resting_.run(
+      now, [this](Handle who) { return find(who); },
+      [](Connection& connection) -> RestWatch::Mark& { return connection.rest_mark(); },
+      [](Connection& connection) { connection.trim(); });
+  if (was_busy && !resting_.due()) tx_room_.release();
 }
 
 void Loop::reap(TimePoint now) {

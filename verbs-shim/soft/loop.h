@@ -85,6 +85,7 @@ class Loop final : public LoopServices {
   std::size_t run_hot(TimePoint now);
   std::size_t run_epoll(TimePoint now);
   std::size_t run_timers(TimePoint now);
+  void run_resting(TimePoint now);
   void reap(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
   bool is_due() const { return turns_.any_ready() || has_work() || poller_.num_events() > 0; }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/rest_watch.h"
 #include "base/time.h"
 #include "verbs-shim/api/log_budget.h"
 #include "verbs-shim/soft/core.h"
@@ -38,6 +39,7 @@ class LoopServices {
   Poller& poller() const { return poller_; }
   Holdings& holdings() { return holdings_; }
   StagingLoan& staging() { return staging_; }
+  rdmap::Stream::TxRoom& tx_room() { return tx_room_; }
   StreamSocket::IoVectors& iov() { return iov_; }
   LogBudget& log_budget() { return log_budget_; }
 
@@ -54,8 +56,9 @@ class LoopServices {
   }
   // The connection was established.
   void opened(Handle who) { turns_.opened(who); }
-  // The connection holds memory that it does not need at rest: trims it within about a second.
-  void trim_later(Handle who) { turns_.trim_later(who, last_now_); }
+  // The connection moves something. It is trimmed when it has come to rest.
+  using RestWatch = weft::RestWatch<Handle>;
+  void moves(Handle who, RestWatch::Mark& mark) { resting_.use(who, mark, last_now_); }
   // The connection is to be freed at the end of process. was_open: it was established.
   void died(Handle who, bool was_open) {
     staging_.forget(who);
@@ -74,8 +77,10 @@ class LoopServices {
   Poller& poller_;
   TimerHeap timers_;  // of Sources
   Turns turns_;
+  RestWatch resting_;
   Holdings holdings_;
   StagingLoan staging_;
+  rdmap::Stream::TxRoom tx_room_;
   StreamSocket::IoVectors iov_{};
   LogBudget log_budget_;
   TimePoint last_now_{};  // of the last process

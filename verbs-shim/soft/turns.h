@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/time.h"
 #include "verbs-shim/soft/handle.h"
 
 namespace weft::verbs::soft {
 
 // Turns says which connections of a loop get a turn: connections with posted work, and connections with busy sockets,
-// which are looked at without asking epoll. It also remembers the connections that hold more memory than they need at
-// rest. A connection that has died may stay in it: its handle finds nothing. Turns knows no sockets.
+// which are looked at without asking epoll. A connection that has died may stay in it: its handle finds nothing. Turns
+// knows no sockets.
 class Turns {
  public:
   // The most open connections whose sockets are looked at directly. With more connections, epoll is cheaper.
@@ -26,7 +22,6 @@ class Turns {
   // for a caller that may sleep on the descriptor, and holds only while the busy sockets have data.
   static constexpr std::size_t kLooksSpinning = 16;
   static constexpr std::size_t kLooksBusy = 8;
-  static constexpr Duration kTrimInterval = std::chrono::seconds(1);
 
   // The result of a look at a busy socket. kSkipped: no look, and so no result; kOver: no look is possible any more.
   enum class Look : std::uint8_t { kMoved, kNothing, kSkipped, kOver };
@@ -35,9 +30,9 @@ class Turns {
 
   // ---- a turn in the next round
   void ready(Handle who) {
-    Mark& mark = mark_of(who);
-    if (mark.ready == who.generation) return;
-    mark.ready = who.generation;
+    std::uint32_t& mark = mark_of(who);
+    if (mark == who.generation) return;
+    mark = who.generation;
     ready_.push_back(who);
   }
   bool any_ready() const { return !ready_.empty(); }
@@ -46,8 +41,8 @@ class Turns {
   void run_ready(F turn) {
     running_.swap(ready_);
     for (const Handle who : running_) {
-      Mark& mark = marks_[who.index];
-      if (mark.ready == who.generation) mark.ready = 0;
+      std::uint32_t& mark = marks_[who.index];
+      if (mark == who.generation) mark = 0;
       turn(who);
     }
     running_.clear();
@@ -92,48 +87,21 @@ class Turns {
   }
   void epoll_asked() { looks_ = 0; }
 
-  // ---- memory
-  // Makes trim due for the connection within about a second.
-  void trim_later(Handle who, TimePoint now) {
-    Mark& mark = mark_of(who);
-    if (mark.trims == who.generation) return;
-    mark.trims = who.generation;
-    to_trim_.push_back(who);
-    if (!trim_at_) trim_at_ = now + kTrimInterval;
-  }
-  std::optional<TimePoint> trim_at() const { return trim_at_; }
-  template <typename F>
-  void run_trim(TimePoint now, F trim) {
-    if (!trim_at_ || *trim_at_ > now) return;
-    for (const Handle who : std::exchange(to_trim_, {})) {
-      if (marks_[who.index].trims == who.generation) marks_[who.index].trims = 0;
-      trim(who);
-    }
-    trim_at_.reset();
-  }
-
  private:
-  // By slot: the generation that is in a list, 0 for none.
-  struct Mark {
-    std::uint32_t ready = 0;
-    std::uint32_t trims = 0;
-  };
   struct Hot {
     Handle who;
     std::uint32_t idle_looks = 0;  // in a row
   };
 
-  Mark& mark_of(Handle who) {
+  std::uint32_t& mark_of(Handle who) {
     if (who.index >= marks_.size()) marks_.resize(who.index + std::size_t{1});
     return marks_[who.index];
   }
 
-  std::vector<Mark> marks_;
+  std::vector<std::uint32_t> marks_;  // by slot: the generation that is in ready_, 0 for none
   std::vector<Handle> ready_;
   std::vector<Handle> running_;  // the connections that run_ready works through
   std::vector<Hot> hot_;
-  std::vector<Handle> to_trim_;
-  std::optional<TimePoint> trim_at_;
   std::size_t num_open_ = 0;
   std::size_t looks_ = 0;  // since epoll was asked
 };

@@ -12,7 +12,6 @@ using Look = Turns::Look;
 
 constexpr Handle kA{0, 1};
 constexpr Handle kB{1, 1};
-constexpr TimePoint kNow{std::chrono::hours(1)};
 
 std::vector<Handle> run(Turns& turns) {
   std::vector<Handle> had;
@@ -116,24 +115,6 @@ TEST(TurnsTest, EpollIsAskedNowAndThenWhileSocketsAreHot) {
   EXPECT_EQ(looks_until_due(false, false), Turns::kLooksSpinning + 1);
   EXPECT_EQ(looks_until_due(true, true), Turns::kLooksBusy + 1);
   EXPECT_EQ(looks_until_due(false, true), 1u) << "the caller may sleep next";
-}
-
-TEST(TurnsTest, TrimIsDueASecondAfterTheFirstAsked) {
-  Turns turns;
-  std::vector<Handle> trimmed;
-  const auto trim = [&](Handle who) { trimmed.push_back(who); };
-  EXPECT_EQ(turns.trim_at(), std::nullopt);
-  turns.trim_later(kA, kNow);
-  turns.trim_later(kB, kNow + std::chrono::milliseconds(900));
-  turns.trim_later(kA, kNow + std::chrono::milliseconds(900));
-  EXPECT_EQ(turns.trim_at(), kNow + Turns::kTrimInterval);
-  turns.run_trim(kNow + Turns::kTrimInterval - Duration(1), trim);
-  EXPECT_THAT(trimmed, IsEmpty());
-  turns.run_trim(kNow + Turns::kTrimInterval, trim);
-  EXPECT_THAT(trimmed, ElementsAre(kA, kB));
-  EXPECT_EQ(turns.trim_at(), std::nullopt);
-  turns.trim_later(kA, kNow);
-  EXPECT_EQ(turns.trim_at(), kNow + Turns::kTrimInterval);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "mpa/wire/release_memory.h"
 #include "verbs-shim/soft/sges.h"
 
 namespace weft::verbs::soft {
@@ -99,6 +100,13 @@ bool WorkQueues::take_overflow() {
   if (!cq_overflowed_) return false;
   report(AsyncEventType::kQpFatal, "its completion queue overflowed");
   return true;
+}
+
+void WorkQueues::trim() {
+  release_memory(submitting_);
+  const std::scoped_lock lock(mutex_);
+  if (posted_.empty()) release_memory(posted_);
+  if (late_sends_.empty()) release_memory(late_sends_);
 }
 
 void WorkQueues::stream_failed(const rdmap::Closed& why) {

@@ -72,6 +72,8 @@ class WorkQueues {
   template <typename Post>
   void hand_over(Post post);
   bool take_overflow();
+  // The connection has come to rest: gives back the memory of lists without requests.
+  void trim();
   // Reports an asynchronous event that names the end at fault, if a Terminate of ours tells it. Completions and the
   // connection's own event tell of a Terminate from the peer and of a lost connection.
   void report(const rdmap::Closed& why);
