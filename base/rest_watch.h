@@ -35,12 +35,13 @@ class RestWatch {
 
   // When run is due; nothing while all objects rest.
   std::optional<TimePoint> due() const { return due_; }
+  bool is_due(TimePoint now) const { return due_ && *due_ <= now; }
 
   // Calls rest(object) for the objects that have come to rest. find(key): a pointer to the object, null if there is
   // none any more. mark_of(object): its Mark.
   template <typename Find, typename MarkOf, typename Rest>
   void run(TimePoint now, Find find, MarkOf mark_of, Rest rest) {
-    if (!due_ || now < *due_) return;
+    if (!is_due(now)) return;
     if (judged_.empty()) {
       judged_.swap(in_use_);
       ++period_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <type_traits>
 #include <utility>
 
 #include "requirements/violates.h"
@@ -30,8 +31,6 @@ verbs::Result<std::unique_ptr<Endpoint>> Endpoint::create(verbs::Pd& pd, const C
     endpoint->grown_ = endpoint->receives_client_.lease();
     if (!endpoint->set_share(config.num_receives)) return verbs::Error{ENOMEM, "all shared Receives are promised"};
   }
-  endpoint->entries_.resize(config.max_send_wr);
-  for (std::uint32_t i = config.max_send_wr; i > 0; --i) endpoint->free_entries_.push_back(i - 1);
   return endpoint;
 }
 
@@ -283,11 +282,15 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   std::uint32_t index = kUnsignaledBit | work.index();
   std::uint64_t octets = 0;
   for (const verbs::Sge& sge : wr.sg_list) octets += sge.length;
-  if (send_queue_room() == 0 || (signaled && free_entries_.empty())) {
+  if (send_queue_room() == 0) {
     fail("the send queue is full");
     return false;
   }
   if (signaled) {
+    if (free_entries_.empty()) {
+      free_entries_.push_back(static_cast<std::uint32_t>(entries_.size()));
+      entries_.emplace_back();
+    }
     index = free_entries_.back();
     free_entries_.pop_back();
     entries_[index] = Entry{work, unsignaled_ + 1, unsignaled_octets_ + octets};
@@ -303,6 +306,17 @@ bool Endpoint::post(const verbs::SendWr& wr, Work work) {
   unsignaled_ = signaled ? 0 : unsignaled_ + 1;
   unsignaled_octets_ = signaled ? 0 : unsignaled_octets_ + octets;
   return true;
+}
+
+void Endpoint::trim() {
+  const auto release = [](auto& table, auto& free) {
+    if (free.size() != table.size()) return;
+    std::remove_reference_t<decltype(table)>().swap(table);
+    std::remove_reference_t<decltype(free)>().swap(free);
+  };
+  release(entries_, free_entries_);
+  release(sends_, free_sends_);
+  if (lease_ != nullptr) release(receives_, free_receives_);
 }
 
 std::uint64_t Endpoint::octets_pulled() const {

@@ -140,6 +140,9 @@ class Endpoint {
   std::uint64_t octets_pulled() const;
   std::uint64_t octets_pushed() const;
 
+  // trim gives back the memory of tables that nothing is in now: for a connection at rest.
+  void trim();
+
   const Config& config() const { return config_; }
   // The Call whose RDMA Read failed because the peer does not own the memory that the Read names.
   std::optional<CallSlot> refused_read() const { return refused_read_; }
@@ -184,6 +187,7 @@ class Endpoint {
   bool overrun_ = false;
   std::optional<CallSlot> refused_read_;
   std::optional<SendSlot> refused_write_;
+  // Signaled requests of the send queue: as many entries as there were at once since trim, and those in no use.
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_entries_;
   std::uint32_t queued_ = 0;      // requests in the send queue that no completion has ended

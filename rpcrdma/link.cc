@@ -241,6 +241,13 @@ void Link::finish_turn() {
   flow_->grant_if_due();
 }
 
+void Link::trim() {
+  std::vector<ConstBytes>().swap(views_);
+  outbox_.trim();
+  if (flow_) flow_->trim();
+  endpoint_.trim();
+}
+
 void Link::on_time(TimePoint now) {
   now_ = now;
   if (flow_ && flow_->has_deadline() && is_decided() && !closed_) end_late_sequence();

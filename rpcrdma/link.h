@@ -139,6 +139,8 @@ class Link {
   // on_turn: it is this connection's turn to take memory for parts that wait.
   void on_turn() { pass_on(); }
   std::optional<TimePoint> next_timeout() const { return flow_ ? flow_->next_timeout() : std::nullopt; }
+  // Gives back memory that no message needs now, the Endpoint's, too.
+  void trim();
   // Passes one message to its engine: on_completion does so, and a client for messages that came before `begin`.
   void on_receive(Arrival&& arrival);
 

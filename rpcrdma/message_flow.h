@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/queue.h"
 #include "base/time.h"
 #include "rpcrdma/continuation.h"
 #include "rpcrdma/endpoint.h"
@@ -104,6 +104,8 @@ class MessageFlow {
   std::optional<TimePoint> next_timeout() const;
   // Whether messages wait for memory.
   bool is_short() const { return !arrived_.empty(); }
+  // Gives back memory that no message needs now.
+  void trim() { arrived_.trim(); }
 
  private:
   struct Arrived {
@@ -126,7 +128,7 @@ class MessageFlow {
   Reassembly reassembly_;
   std::optional<Sender> in_sequence_;
   std::vector<SendSlot> own_sends_;
-  std::deque<Arrived> arrived_;
+  Queue<Arrived> arrived_;
   std::optional<TimePoint> short_since_;  // the first of these waits for memory
 };
 

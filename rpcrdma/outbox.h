@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/queue.h"
 #include "rpcrdma/endpoint.h"
 
 namespace weft::rpcrdma {
@@ -43,9 +43,14 @@ class Outbox {
   }
   // Whether the Send was one of these. It ended.
   bool on_sent(SendSlot slot) { return std::erase(sends_, slot) != 0; }
+  // Gives back memory that no message needs now.
+  void trim() {
+    waiting_.trim();
+    if (sends_.empty()) std::vector<SendSlot>().swap(sends_);
+  }
 
  private:
-  std::deque<Entry> waiting_;
+  Queue<Entry> waiting_;
   std::vector<SendSlot> sends_;
 };
 

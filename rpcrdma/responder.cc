@@ -32,6 +32,7 @@ Responder::Responder(verbs::Pd& pd, Link& link, BufferPool& pool, Budget& budget
       config_(std::move(config)),
       share_(budget, *this, config_.peer_group),
       served_memory_(std::make_shared<ServedMemory>()) {
+  if (config_.answer_rooms == nullptr) config_.answer_rooms = make_answer_rooms();
   link_.join(*this);
   link_.credits().grants = CreditPolicy(config_.credits);
   served_memory_->receives = endpoint_.memory();
@@ -46,6 +47,14 @@ Responder::~Responder() {
   }
 }
 
+std::shared_ptr<Responder::AnswerRooms> Responder::make_answer_rooms() {
+  return std::make_shared<AnswerRooms>();
+}
+
+bool Responder::trim(AnswerRooms& rooms) {
+  return rooms.trim();
+}
+
 void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
   const Profile& profile = link_.profile();
   rules_ = {.lengths = profile.reply_lengths,
@@ -56,7 +65,7 @@ void Responder::start(std::size_t reply_threshold, std::uint32_t ord) {
 }
 
 bool Responder::is_sending(SendSlot send) const {
-  return index_of(send) < outgoing_.size() && outgoing_[index_of(send)].in_use;
+  return index_of(send) < outgoing_.size() && outgoing_[index_of(send)] != nullptr;
 }
 
 std::optional<CallSlot> Responder::served(ServedCallId id) {
@@ -142,6 +151,9 @@ void Responder::trim() {
   // swap, because assignment would keep the capacity.
   const auto release = [](auto&... of) { (std::remove_reference_t<decltype(of)>().swap(of), ...); };
   release(calls_, free_calls_, outgoing_, positions_, found_arguments_);
+  waiting_.trim();
+  pulling_.trim();
+  answers_.trim();
   form_ = {};
   message_.lists = {};
 }
@@ -153,7 +165,7 @@ std::optional<TimePoint> Responder::next_timeout() const {
     const TimePoint end = reply->parts_since ? *reply->parts_since + config_.max_reply_time : now_;
     if (!next || end < *next) next = end;
   }
-  for (const CallSlot slot : waiting_) {
+  for (const CallSlot slot : waiting_.items()) {
     const auto& since = calls_[index_of(slot)].waits_since;
     if (since) next = earliest(next, *since + config_.stall_timeout);
   }
@@ -169,13 +181,13 @@ std::optional<TimePoint> Responder::next_timeout() const {
 
 const Responder::Outgoing* Responder::continued() const {
   if (!posting_) return nullptr;
-  const Outgoing& out = outgoing_[index_of(*posting_)];
+  const Outgoing& out = *outgoing_[index_of(*posting_)];
   return out.parts ? &out : nullptr;
 }
 
 void Responder::end_slow_reply() {
   if (continued() == nullptr) return;
-  auto& since = outgoing_[index_of(*posting_)].parts_since;
+  auto& since = outgoing_[index_of(*posting_)]->parts_since;
   if (!since) since = now_;
   if (now_ - *since < config_.max_reply_time) return;
   const std::string time = std::to_string(config_.max_reply_time.count());

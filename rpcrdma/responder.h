@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/queue.h"
 #include "base/time.h"
 #include "rpcrdma/budget.h"
 #include "rpcrdma/buffer_pool.h"
@@ -41,6 +41,13 @@ namespace weft::rpcrdma {
 // next_timeout, and Endpoint::failure for faults that must end the connection.
 class Responder {
  public:
+  // AnswerRooms are objects for answers under way, with the memory of their lists. The responders of a server have them
+  // together: as many as answers were under way at once, whoever had them. One thread.
+  class AnswerRooms;
+  static std::shared_ptr<AnswerRooms> make_answer_rooms();
+  // Gives back those that were not needed since the last call. Returns whether there are others that are idle now.
+  static bool trim(AnswerRooms& rooms);
+
   struct Config {
     CreditPolicy::Config credits;  // initial is at most the Endpoint's Receives; so is max if the Endpoint owns them
     std::uint32_t reverse_credits = 0;  // Receives for Replies to our own Calls (RFC 8167)
@@ -67,6 +74,7 @@ class Responder {
         nullptr;              // Replies of programs with keeps_replies, and fatal Calls; null: neither
     std::string client;       // the peer's name in `duplicate_requests`
     EventLog* log = nullptr;  // outlives the responder; null: none
+    std::shared_ptr<AnswerRooms> answer_rooms = nullptr;  // null: the responder has its own
   };
 
   // Octets of a Send buffer that the responder needs beyond the inline threshold: an RPC header without verifier, and a
@@ -117,7 +125,8 @@ class Responder {
   FairLine<BudgetShare*>::Offer take_turn(BudgetShare::Line line);
   void on_time(TimePoint now);
   std::optional<TimePoint> next_timeout() const;
-  // trim gives back memory that Calls took and no Call needs now. It does nothing while Calls are under way.
+  // trim gives back memory that Calls took and no Call needs now: for a connection at rest. It does nothing while Calls
+  // are under way.
   void trim();
   // Whether the Send buffer holds an answer.
   bool is_sending(SendSlot send) const;
@@ -248,7 +257,7 @@ class Responder {
   std::vector<Call> calls_;  // as many as were under way at once since trim
   std::vector<CallSlot> free_calls_;
   std::uint32_t first_generation_ = 0;  // of slots to come: above all generations of past slots
-  std::deque<CallSlot> waiting_;        // for their share of the budget
+  Queue<CallSlot> waiting_;             // for their share of the budget
   // Octets that wait until Calls of other connections end: the need of the first such Call, of the first one that came
   // in parts, and of the parts of a Call.
   std::size_t new_need_ = 0;
@@ -256,13 +265,13 @@ class Responder {
   std::size_t parts_need_ = 0;
   bool has_turn_ = false;  // for its parts
   BudgetShare::Verdict parts_verdict_ = BudgetShare::Verdict::kFits;
-  std::size_t turn_cost_ = 0;     // octets that the turn has taken
-  std::deque<CallSlot> pulling_;  // RDMA Reads yet to be posted
+  std::size_t turn_cost_ = 0;  // octets that the turn has taken
+  Queue<CallSlot> pulling_;    // RDMA Reads yet to be posted
   std::uint32_t reads_under_way_ = 0;
-  std::deque<Answer> answers_;       // for a Send buffer
-  std::vector<Outgoing> outgoing_;   // one for each Send buffer taken since trim
-  std::optional<SendSlot> posting_;  // Send buffer whose requests are not all posted
-  std::vector<Written> written_;     // the last kMaxWritten, as a ring once it is full
+  Queue<Answer> answers_;                            // for a Send buffer
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;  // by Send buffer; null: it holds no answer
+  std::optional<SendSlot> posting_;                  // Send buffer whose requests are not all posted
+  std::vector<Written> written_;                     // the last kMaxWritten, as a ring once it is full
   std::size_t next_written_ = 0;
   std::optional<std::uint32_t> fatal_xid_;  // of the Call whose Read or Write the peer refused
   bool pumping_ = false;

@@ -123,9 +123,10 @@ bool Responder::is_stalling() const {
 }
 
 BudgetShare::Verdict Responder::start_begun() {
-  const auto at = std::ranges::find_if(waiting_, [this](CallSlot slot) { return call_at(slot).lease.octets() != 0; });
-  if (at == waiting_.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
-  return start_call(static_cast<std::size_t>(at - waiting_.begin()), Start::kBegun);
+  const auto waiting = waiting_.items();
+  const auto at = std::ranges::find_if(waiting, [this](CallSlot slot) { return call_at(slot).lease.octets() != 0; });
+  if (at == waiting.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
+  return start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kBegun);
 }
 
 // The next Call that is beyond the guarantee, or the parts of the one that is coming.
@@ -174,7 +175,7 @@ void Responder::give_up_waiting() {
       ++at;
       continue;
     }
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    waiting_.erase(at);
     call.joined.reset();  // an error needs nothing of it
     call.lease.end();
     answer_error(slot, TransportError::Code::kSystem, "it came in parts, and there was no memory for its chunks");
@@ -204,11 +205,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, Start start) {
     tell_memory_is_short(call);
     return BudgetShare::Verdict::kAddress;
   }
-  if (at == 0) {
-    waiting_.pop_front();  // nearly always, and at a tenth of the cost of erase
-  } else {
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
-  }
+  waiting_.erase(at);
   if (position_zero != nullptr) {
     call.pulls.push_back({position_zero, call.message.octets(), call.message.lkey()});
     pull(slot);
@@ -273,7 +270,9 @@ void Responder::on_read_done(CallSlot slot) {
   const bool posted = call.next_pull == call.pulls.size() ||
                       (call.next_pull + 1 == call.pulls.size() && call.filled == call.pulls.back().target.size());
   if (call.reads == 0 && posted) {
-    std::erase(pulling_, slot);
+    const auto pulling = pulling_.items();
+    const auto at = std::ranges::find(pulling, slot);
+    if (at != pulling.end()) pulling_.erase(static_cast<std::size_t>(at - pulling.begin()));
     pulled(slot);
   }
   pump();

@@ -154,7 +154,7 @@ void Responder::pump() {
   pumping_ = true;
   while (!endpoint_.failure()) {
     if (posting_) {
-      if (!post(outgoing_[index_of(*posting_)], *posting_)) break;
+      if (!post(*outgoing_[index_of(*posting_)], *posting_)) break;
       posting_.reset();
       continue;
     }
@@ -168,11 +168,10 @@ void Responder::pump() {
     if (index_of(*send) >= outgoing_.size()) outgoing_.resize(index_of(*send) + 1);
     ++sends_under_way_;
     Answer& answer = answers_.front();
-    Outgoing& out = outgoing_[index_of(*send)];
+    Outgoing& out = *(outgoing_[index_of(*send)] = config_.answer_rooms->take());
     out.call = answer.slot;
     out.xid = call_at(answer.slot).xid;
     build(answer, out, *send);
-    out.in_use = true;
     out.lease = std::move(call_at(answer.slot).lease);
     answers_.pop_front();
     posting_ = send;
@@ -228,7 +227,7 @@ void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uin
 }
 
 void Responder::on_write_refused(SendSlot send) {
-  if (is_sending(send)) on_fatal(outgoing_[index_of(send)].xid, "an RDMA Write");
+  if (is_sending(send)) on_fatal(outgoing_[index_of(send)]->xid, "an RDMA Write");
 }
 
 // A peer may use one handle for several Calls, and the same memory for one Call after another. The last Call counts.
@@ -243,7 +242,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
 
 void Responder::on_send_done(SendSlot slot) {
   --sends_under_way_;
-  outgoing_[index_of(slot)].reset();
+  config_.answer_rooms->give_back(std::move(outgoing_[index_of(slot)]));
   endpoint_.give_send(slot);
   admit();
   pump();

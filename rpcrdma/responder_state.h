@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,7 +116,6 @@ struct Responder::Outgoing {
     std::uint32_t rkey = 0;
   };
 
-  bool in_use = false;
   CallSlot call{};
   std::uint32_t xid = 0;
   CallOutcome outcome = CallOutcome::kSuccess;
@@ -148,8 +148,32 @@ struct Responder::Outgoing {
     invalidate.reset();
     lease.end();
     next_write = send_len = 0;
-    in_use = false;
   }
+};
+
+class Responder::AnswerRooms {
+ public:
+  std::unique_ptr<Outgoing> take() {
+    if (free_.empty()) return std::make_unique<Outgoing>();
+    std::unique_ptr<Outgoing> room = std::move(free_.back());  // the last one is still in the cache
+    free_.pop_back();
+    least_free_ = std::min(least_free_, free_.size());
+    return room;
+  }
+  void give_back(std::unique_ptr<Outgoing> room) {
+    room->reset();
+    free_.push_back(std::move(room));
+  }
+  bool trim() {
+    free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(std::min(least_free_, free_.size())));
+    least_free_ = free_.size();
+    if (free_.empty()) std::vector<std::unique_ptr<Outgoing>>().swap(free_);
+    return !free_.empty();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Outgoing>> free_;
+  std::size_t least_free_ = 0;  // since the last trim
 };
 
 inline Responder::Call& Responder::call_at(CallSlot slot) {

@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kFlushTime{100};
 // A group of addresses may have as many of these queue pairs as connections, and at least this number. All groups
 // together may have twice as many as connections.
 constexpr std::size_t kMinFlushing = 64;
-// How often connections at rest give back the memory that Calls took.
+// How often the buffers that connections share are looked at: those that nobody needs go.
 constexpr std::chrono::seconds kTrimInterval{1};
 // After so many octets pulled by at least kReadsPerTurn Reads, the server takes a turn: the messages that follow from
 // them leave, and Reads for the Calls that came meanwhile go out. During a longer batch the peer would have nothing to
@@ -77,10 +77,10 @@ struct Server::Impl {
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
   Flushing<ServerConnection> flushing;
-  std::vector<std::uint32_t> active;   // serials of connections with work to watch
-  std::vector<std::uint32_t> to_trim;  // serials of connections that had work
-  std::optional<TimePoint> trim_at;
-  ServerStatistics sums;  // without the open connections
+  std::vector<std::uint32_t> active;  // serials of connections with work to watch
+  RestWatch<std::uint32_t> resting;   // serials
+  std::optional<TimePoint> trim_at;   // of the shared buffers
+  ServerStatistics sums;              // without the open connections
 
   Impl(verbs::Device& d, std::span<const ServedProgram> p, const ServerConfig& c)
       : device(d),
@@ -108,7 +108,6 @@ struct Server::Impl {
   void on_shared_receive(const verbs::Wc& wc);
   void activate(ServerConnection& connection);
   void run_active();
-  void trim_later(ServerConnection& connection);
   void trim();
   void answer(ServedCallId id, ServedReply&& reply);
   void keep(ServedCallId id, const ServedReply& reply);
@@ -137,8 +136,8 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   shape.max_send_wr = kSendQueueDepth + std::uint32_t{config.ord};
   shape.max_send_sge = std::min(kMaxSge, caps.max_sge);
   if (auto status = messages.open(device, *pd, *events, config); !status.ok()) return status;
-  shared.emplace(
-      ServerConnection::Shared{device, *pd, config, programs, messages, *pool, budget, duplicate_requests, log});
+  shared.emplace(ServerConnection::Shared{device, *pd, config, programs, messages, *pool, budget, duplicate_requests,
+                                          Responder::make_answer_rooms(), log});
 
   auto made_id = cm_events->create_id();
   if (!made_id.ok()) return made_id.error();
@@ -311,7 +310,8 @@ void Server::Impl::run_active() {
     ServerConnection* connection = connections.find(serial);
     if (connection == nullptr) continue;
     connection->active = false;
-    trim_later(*connection);
+    resting.use(serial, connection->rest, now);
+    if (!trim_at) trim_at = now + kTrimInterval;
     connection->on_time(now);
     if (connection->is_over(now)) {
       remove(serial);
@@ -321,23 +321,17 @@ void Server::Impl::run_active() {
   }
 }
 
-void Server::Impl::trim_later(ServerConnection& connection) {
-  if (std::exchange(connection.to_trim, true)) return;
-  to_trim.push_back(connection.serial());
-  if (!trim_at) trim_at = now + kTrimInterval;
-}
-
 void Server::Impl::trim() {
+  resting.run(
+      now, [this](std::uint32_t serial) { return connections.find(serial); },
+      [](ServerConnection& connection) -> RestWatch<std::uint32_t>::Mark& { return connection.rest; },
+      [](ServerConnection& connection) { connection.trim(); });
+  if (!trim_at || now < *trim_at) return;
   trim_at.reset();
-  for (const std::uint32_t serial : std::exchange(to_trim, {})) {
-    ServerConnection* connection = connections.find(serial);
-    if (connection == nullptr) continue;
-    connection->to_trim = false;
-    connection->responder().trim();
-  }
   messages.trim();
   // Memory that is idle now is released if it is still idle next time.
-  if (pool->trim()) trim_at = now + kTrimInterval;
+  const bool has_idle_rooms = Responder::trim(*shared->answer_rooms);
+  if (pool->trim() || has_idle_rooms) trim_at = now + kTrimInterval;
 }
 
 void Server::Impl::remove(std::uint32_t serial) {
@@ -486,7 +480,7 @@ std::size_t Server::process(TimePoint now) {
   } while (true);
   impl.run_active();
   impl.budget.admit_waiting();
-  if (impl.trim_at && *impl.trim_at <= now) impl.trim();
+  if (impl.resting.is_due(now) || (impl.trim_at && *impl.trim_at <= now)) impl.trim();
   impl.flushing.drop(now);
   // Requests that follow from the completions go out now, not after another turn of the caller's loop.
   if (completions > 0) moved += completions + impl.turn();
@@ -503,6 +497,7 @@ std::optional<TimePoint> Server::next_timeout() const {
     if (connection != nullptr) consider(connection->next_timeout());
   }
   consider(impl.flushing.next());
+  consider(impl.resting.due());
   consider(impl.trim_at);
   return next;
 }

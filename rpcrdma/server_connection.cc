@@ -161,6 +161,7 @@ Responder::Config ServerConnection::responder_config(ConstBytes peer_private_dat
   calls.duplicate_requests = &shared_.duplicate_requests;
   calls.client = host_str(id_->peer_addr());
   calls.log = &shared_.log;
+  calls.answer_rooms = shared_.answer_rooms;
   return calls;
 }
 
@@ -225,6 +226,11 @@ void ServerConnection::close(TimePoint now) {
   if (reverse_) reverse_->calls().on_closed("the connection is closed");
   (void)id_->disconnect();
   close_deadline_ = now + kCloseTimeout;
+}
+
+void ServerConnection::trim() {
+  responder_->trim();
+  link_->trim();
 }
 
 void ServerConnection::end_calls(const std::string& why, TimePoint now) {

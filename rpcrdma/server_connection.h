@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/rest_watch.h"
 #include "base/time.h"
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/duplicate_request_cache.h"
@@ -34,6 +35,7 @@ class ServerConnection {
     BufferPool& pool;
     Budget& budget;
     DuplicateRequestCache& duplicate_requests;
+    std::shared_ptr<Responder::AnswerRooms> answer_rooms;
     EventLog& log;
     CallObserver* observer = nullptr;
   };
@@ -83,11 +85,13 @@ class ServerConnection {
   bool is_over(TimePoint now) const {
     return close_deadline_ && (now >= *close_deadline_ || (endpoint_->failure() && responder_->is_memory_wanted()));
   }
+  // It has come to rest: gives back the memory that it does not need now.
+  void trim();
   // end_calls ends the Server's own Calls and runs their callbacks.
   void end_calls(const std::string& why, TimePoint now);
 
-  bool active = false;   // the Server runs this connection at each turn
-  bool to_trim = false;  // the Server will trim this connection soon
+  bool active = false;  // the Server runs this connection at each turn
+  RestWatch<std::uint32_t>::Mark rest;
   bool changes = false;  // ConnectionTable::on_active
 
  private:

@@ -57,7 +57,7 @@ std::size_t Loop::process(TimePoint now) {
   moved += run_hot(now);
   if (poller_.expects_room() || turns_.epoll_due(moved > 0, poller_.watched())) moved += run_epoll(now);
   moved += run_timers(now);
-  run_resting(now);
+  if (resting_.is_due(now)) run_resting(now);
   keep_bounds();
   if (!dead_.empty()) reap(now);
   poller_.set_wanted(is_due());
@@ -144,12 +144,11 @@ std::size_t Loop::run_timers(TimePoint now) {
 }
 
 void Loop::run_resting(TimePoint now) {
-  const bool was_busy = resting_.due().has_value();
   resting_.run(
       now, [this](Handle who) { return find(who); },
       [](Connection& connection) -> RestWatch::Mark& { return connection.rest_mark(); },
       [](Connection& connection) { connection.trim(); });
-  if (was_busy && !resting_.due()) tx_room_.release();
+  if (!resting_.due()) tx_room_.release();
 }
 
 void Loop::reap(TimePoint now) {
