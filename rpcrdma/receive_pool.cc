@@ -24,9 +24,17 @@ bool ReceivePool::post(std::uint32_t slot) {
   return status.ok();
 }
 
+// How many buffers there must be. A device that does not count what waits in the queue may have taken one for a message
+// that has begun to arrive on each connection.
+std::uint32_t ReceivePool::wanted(std::uint32_t returned) const {
+  const auto waiting = srq_->num_waiting();
+  const std::uint32_t out = buffers_.num_taken() - shares_.held() - returned;
+  return shares_.wanted(waiting ? out - std::min(out, *waiting) : shares_.connections());
+}
+
 // Every buffer that is taken is posted or will be, so their number is all that counts.
 bool ReceivePool::fill() {
-  while (buffers_.num_taken() < shares_.wanted()) {
+  for (std::uint32_t num = wanted(); buffers_.num_taken() < num;) {
     const auto slot = buffers_.take();
     if (!slot || !post(*slot)) return false;
   }
@@ -48,7 +56,7 @@ bool ReceivePool::is_low(std::string_view address) const {
 bool ReceivePool::give_back(std::uint32_t slot) {
   shares_.on_done();
   // Posted Receives cannot be taken back, so the pool becomes smaller in this way after release.
-  if (buffers_.num_taken() > shares_.wanted()) {
+  if (buffers_.num_taken() > wanted(1)) {
     buffers_.give_back(slot);
     return true;
   }

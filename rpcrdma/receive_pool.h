@@ -24,9 +24,9 @@ inline constexpr std::uint32_t kReceiveBit = 0x80000000;
 // serves peers that break their grant, until the overrun is noticed.
 //
 // If the device keeps SrqAttr::reserve, fewer Receives than reserved may be posted: one peer at a time takes some, and
-// before its turn there are as many as one peer may use. refill replaces the Receives of a turn before the next turn.
-// So idle connections need hardly any Receives, and a peer that exceeds its share in one turn takes no Receive of
-// another peer.
+// before its turn there are as many as one peer may use. refill replaces the Receives of a turn before the next turn,
+// those too whose messages have only begun to arrive. So idle connections need hardly any Receives, and a peer that
+// exceeds its share in one turn takes no Receive of another peer.
 //
 // One thread. The Pd outlives the pool, and the pool outlives its queue pairs and Endpoints.
 class ReceivePool {
@@ -35,8 +35,7 @@ class ReceivePool {
     std::size_t receive_len = 1024;  // octets
     // The most that connections together may reserve beyond their first shares. The rest is left for new connections.
     std::uint32_t max_grown = UINT32_MAX;
-    // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`. A message that has begun to
-    // arrive holds a Receive, so there is one more for each connection.
+    // max_receives: at most Caps::max_srq_wr. max_posted: for devices that keep `reserve`.
     ReceiveShares::Config shares;
     // Receives that the device keeps for a turn of one connection (SrqAttr::reserve); at most the slack.
     std::uint32_t reserve = 0;
@@ -104,6 +103,8 @@ class ReceivePool {
         keeps_reserve_(config.reserve != 0) {}
   bool post(std::uint32_t slot);
   bool fill();
+  // returned: buffers that are on their way back.
+  std::uint32_t wanted(std::uint32_t returned = 0) const;
 
   ReceiveShares shares_;
   Ledger grown_;

@@ -70,7 +70,7 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
   for (std::uint32_t i = 1; i <= 100; ++i) {
     pool->enter();
     ASSERT_TRUE(pool->reserve(8));
-    EXPECT_EQ(srq().size(), std::min(8 * i, i + 20) + 12);
+    EXPECT_EQ(srq().size(), std::min(8 * i, i / ReceiveShares::kConnectionsPerPosted + 20) + 12);
   }
   EXPECT_EQ(pool->shares().reserved(), 800u);
   // All of them send at once, one after the other, and get no answer. Each finds the promised Receives, and the reserve
@@ -82,10 +82,10 @@ TEST_F(ReceivePoolTest, OfWhatIdleConnectionsReserveLittleIsPosted) {
     for (int j = 0; j < 8; ++j) held.push_back(take());
   }
   pool->refill();
-  EXPECT_EQ(pool->num_receives(), 900u + 12);  // only one each is left, for peers that may not have it
+  EXPECT_EQ(pool->num_receives(), 800u + 12);  // only the slack is left, for peers that may not have it
   const std::size_t busy = pool->registered();
   for (const std::uint32_t slot : held) EXPECT_TRUE(pool->give_back(slot));
-  EXPECT_EQ(srq().size(), 120u + 12);
+  EXPECT_EQ(srq().size(), 100 / ReceiveShares::kConnectionsPerPosted + 20 + 12);
   // Posted Receives stay. The pool frees the rest.
   pool->trim();
   EXPECT_LE(pool->registered(), busy - 50 * 16 * 1024 / 2);
@@ -109,6 +109,35 @@ TEST_F(ReceivePoolTest, TheReserveIsThereWhateverPeersHaveBegun) {
   for (int i = 0; i < 4; ++i) srq().receives.pop_front();
   pool->refill();
   EXPECT_GE(srq().size(), 10u);
+}
+
+// However many peers begin a message and do not end it: others find their Receives, and idle connections cost none.
+TEST_F(ReceivePoolTest, OneThatHasBegunToFillIsReplacedUntilItsMessageIsDone) {
+  RecordProperty("proves", "R1-4.3.1-09");
+  pool = std::move(*ReceivePool::create(
+      pd, {.receive_len = 1024, .shares = {.max_receives = 2000, .slack = 12, .max_posted = 20}, .reserve = 10}));
+  for (int i = 0; i < 100; ++i) {
+    pool->enter();
+    ASSERT_TRUE(pool->reserve(8));
+  }
+  const std::uint32_t at_rest = pool->num_receives();
+  EXPECT_LT(at_rest, 100u);
+  std::vector<std::uint64_t> begun;
+  for (std::uint32_t i = 1; i <= 100; ++i) {
+    begun.push_back(srq().receives.front().wr_id);
+    srq().receives.pop_front();
+    pool->refill();
+    ASSERT_EQ(srq().size(), at_rest);
+    ASSERT_EQ(pool->num_receives(), at_rest + i) << "one for each message";
+  }
+  for (const std::uint64_t wr_id : begun) {
+    const std::uint32_t slot = pool->take(wr_id);
+    pool->refill();
+    ASSERT_TRUE(pool->give_back(slot));
+  }
+  EXPECT_EQ(pool->num_receives(), at_rest);
+  pool->refill();
+  EXPECT_EQ(srq().size(), at_rest);
 }
 
 TEST_F(ReceivePoolTest, MemoryThatIsNotNeededGoesAndIsHadAgain) {

@@ -12,9 +12,13 @@ class ReceiveShares {
   struct Config {
     std::uint32_t max_receives = 0;
     std::uint32_t slack = 0;  // of max_receives: Receives beyond the reserved ones
-    // How many reserved Receives are posted at once, besides one for each connection; UINT32_MAX: all.
+    // How many reserved Receives are posted at once, besides one for every kConnectionsPerPosted connections;
+    // UINT32_MAX: all.
     std::uint32_t max_posted = UINT32_MAX;
   };
+
+  // Of so many connections one may well send in the same turn of the device. More of them take turns.
+  static constexpr std::uint32_t kConnectionsPerPosted = 16;
 
   explicit ReceiveShares(const Config& config) : config_(config) {}
 
@@ -38,19 +42,21 @@ class ReceiveShares {
   void forget(std::uint32_t num) { left_behind_ -= num; }
 
   std::uint32_t reserved() const { return reserved_; }
+  std::uint32_t connections() const { return connections_; }
+  std::uint32_t held() const { return held_; }  // filled
   std::uint32_t max_reserved() const { return config_.max_receives - config_.slack; }
   // Whether so many Receives are reserved that peers should be granted less.
   bool is_low() const { return reserved_ > max_reserved() - max_reserved() / 8; }
 
-  // How many Receives there must be, posted or with messages. The Receives of connections that are gone belong to no
-  // share. A message that has arrived in part may hold one Receive of each connection, so the slack is always posted
-  // besides these.
-  std::uint32_t wanted() const {
+  // How many Receives there must be, posted or with messages. begun: how many of them queue pairs have taken for
+  // messages that are not known here, most of them because they have arrived in part. The Receives of connections that
+  // are gone belong to no share. The slack is always posted besides those that are taken.
+  std::uint32_t wanted(std::uint32_t begun) const {
     std::uint32_t num = reserved_;
     if (config_.max_posted != UINT32_MAX) {
-      const std::uint32_t held = held_ - left_behind_;
-      num = std::min(num, connections_ + config_.max_posted + held);
-      num = std::max(num, connections_ + held);
+      const std::uint32_t taken = held_ - left_behind_ + begun;
+      num = std::min(num, connections_ / kConnectionsPerPosted + config_.max_posted + taken);
+      num = std::max(num, taken);
     }
     return num + config_.slack + left_behind_;
   }

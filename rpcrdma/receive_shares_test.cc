@@ -7,13 +7,13 @@ namespace {
 
 TEST(ReceiveShares, ReservesUpToTheSlackAndNoFurther) {
   ReceiveShares shares({.max_receives = 100, .slack = 4});
-  EXPECT_EQ(shares.wanted(), 4u);
+  EXPECT_EQ(shares.wanted(0), 4u);
   ASSERT_TRUE(shares.reserve(96));
-  EXPECT_EQ(shares.wanted(), 100u);
+  EXPECT_EQ(shares.wanted(0), 100u);
   EXPECT_FALSE(shares.reserve(1));
   shares.release(6);
   EXPECT_EQ(shares.reserved(), 90u);
-  EXPECT_EQ(shares.wanted(), 94u);
+  EXPECT_EQ(shares.wanted(0), 94u);
 }
 
 TEST(ReceiveShares, AreLowBeforeTheyAreGone) {
@@ -26,19 +26,31 @@ TEST(ReceiveShares, AreLowBeforeTheyAreGone) {
   EXPECT_FALSE(shares.is_low());
 }
 
-// Ten connections with 8 Receives each, of which 20 are posted and one for each connection.
+// Ten connections with 8 Receives each, of which 20 are posted.
 TEST(ReceiveShares, PostsFewOfWhatIdleConnectionsReserve) {
   ReceiveShares shares({.max_receives = 100, .slack = 4, .max_posted = 20});
   for (int i = 0; i < 10; ++i) {
     shares.enter();
     ASSERT_TRUE(shares.reserve(8));
   }
-  EXPECT_EQ(shares.wanted(), 10u + 20 + 4);
-  // Filled Receives have to be replaced, up to the reserved number, and then up to one each.
+  EXPECT_EQ(shares.wanted(0), 20u + 4);
+  EXPECT_EQ(shares.wanted(3), 23u + 4) << "a message that has begun to arrive takes none from others";
+  // Filled Receives have to be replaced, up to the reserved number, and then up to the slack.
   for (int i = 0; i < 50; ++i) shares.on_filled();
-  EXPECT_EQ(shares.wanted(), 80u + 4);
+  EXPECT_EQ(shares.wanted(0), 70u + 4);
+  EXPECT_EQ(shares.wanted(10), 80u + 4);
   for (int i = 0; i < 30; ++i) shares.on_filled();
-  EXPECT_EQ(shares.wanted(), 90u + 4);
+  EXPECT_EQ(shares.wanted(0), 80u + 4);
+  EXPECT_EQ(shares.wanted(10), 90u + 4);
+}
+
+TEST(ReceiveShares, ManyConnectionsHaveSomeMorePosted) {
+  ReceiveShares shares({.max_receives = 100000, .slack = 4, .max_posted = 20});
+  for (int i = 0; i < 1600; ++i) {
+    shares.enter();
+    ASSERT_TRUE(shares.reserve(8));
+  }
+  EXPECT_EQ(shares.wanted(0), 1600 / ReceiveShares::kConnectionsPerPosted + 20 + 4);
 }
 
 TEST(ReceiveShares, WhatIsLeftBehindIsNobodysShare) {
@@ -46,14 +58,14 @@ TEST(ReceiveShares, WhatIsLeftBehindIsNobodysShare) {
   shares.enter();
   ASSERT_TRUE(shares.reserve(8));
   for (int i = 0; i < 8; ++i) shares.on_filled();
-  EXPECT_EQ(shares.wanted(), 9u + 4);
+  EXPECT_EQ(shares.wanted(0), 8u + 4);
   shares.release(8);
   shares.leave();
   shares.leave_behind(8);
-  EXPECT_EQ(shares.wanted(), 8u + 4);
+  EXPECT_EQ(shares.wanted(0), 8u + 4);
   shares.forget(8);
   for (int i = 0; i < 8; ++i) shares.on_done();
-  EXPECT_EQ(shares.wanted(), 4u);
+  EXPECT_EQ(shares.wanted(0), 4u);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ class FakeSrq final : public verbs::Srq {
   verbs::Status post_recv(const verbs::RecvWr& wr) override;
   verbs::Status modify(std::uint32_t) override { return {}; }
   verbs::Result<verbs::SrqAttr> query() const override { return verbs::SrqAttr{.max_wr = max_wr_}; }
+  std::optional<std::uint32_t> num_waiting() const override { return static_cast<std::uint32_t>(receives.size()); }
   std::size_t size() const { return receives.size(); }
 
   struct Receive {

@@ -116,6 +116,9 @@ class Srq {
   virtual Status modify(std::uint32_t srq_limit) = 0;
   // ibv_query_srq(3). srq_limit is 0 once the event has come.
   virtual Result<SrqAttr> query() const = 0;
+  // How many receives wait here for a message: all that were posted but those that queue pairs have taken. Only devices
+  // with Caps::srq_reserve count them; others return nothing.
+  virtual std::optional<std::uint32_t> num_waiting() const { return std::nullopt; }
 };
 
 struct QpCap {

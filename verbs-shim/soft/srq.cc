@@ -66,6 +66,11 @@ Status SoftSrq::modify(std::uint32_t srq_limit) {
   return {};
 }
 
+std::optional<std::uint32_t> SoftSrq::num_waiting() const {
+  if (reserve_ == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(ring_.size());  // with a reserve there is one thread
+}
+
 Result<SrqAttr> SoftSrq::query() const {
   const std::scoped_lock lock(mutex_);
   return SrqAttr{.max_wr = max_wr_, .max_sge = max_sge_, .srq_limit = limit_, .reserve = reserve_};

@@ -23,6 +23,7 @@ class SoftSrq final : public Srq, public rdmap::RecvSource {
   Status post_recv(const RecvWr& wr) override;
   Status modify(std::uint32_t srq_limit) override;
   Result<SrqAttr> query() const override;
+  std::optional<std::uint32_t> num_waiting() const override;
 
   // Nothing if the ring is empty: the message then finds no buffer, as with a queue pair's own receive queue
   // (DDP-7.1-03).
