@@ -266,7 +266,8 @@ int run_server(int clients, int worker_alone, int worker_beside, std::size_t num
   std::printf("clients %zu, octets per client %zu; registered for Receives %zu, for Sends %zu; %u Receives promised\n",
               beside.server().num_connections() - 2, grown / num, memory.receives, memory.sends, memory.promised);
   malloc_trim(0);
-  std::printf("octets per client after malloc_trim %zu\n", (bench::resident() - before) / num);
+  const std::size_t trimmed = std::max(bench::resident(), before) - before;
+  std::printf("octets per client after malloc_trim %zu\n", trimmed / num);
   compare(alone, beside, rounds);
   std::fflush(stdout);
   if (grown / num > limit(num)) std::fprintf(stderr, "rpc_idle: more than %zu octets per client\n", limit(num));
