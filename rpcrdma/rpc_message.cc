@@ -16,14 +16,19 @@ constexpr std::uint32_t kMaxGids = 16;
 constexpr std::uint32_t kMsgAccepted = 0;
 constexpr std::uint32_t kMsgDenied = 1;
 
+// Most bodies are empty.
 [[nodiscard]] bool parse_auth(xdr::XdrReader& in, AuthView& auth) {
-  return in.u32(auth.flavor) && in.opaque(auth.body, kMaxAuthBody);
+  std::uint32_t len = 0;
+  if (!in.u32(auth.flavor) || !in.u32(len) || len > kMaxAuthBody) return false;
+  auth.body = {};
+  return len == 0 || in.opaque_fixed(len, auth.body);
 }
 
 [[nodiscard]] bool parse_auth(xdr::XdrReader& in, OpaqueAuth& auth) {
   AuthView view;
   if (!parse_auth(in, view)) return false;
-  auth = view.copy();
+  auth.flavor = view.flavor;
+  auth.body.assign(view.body.begin(), view.body.end());
   return true;
 }
 

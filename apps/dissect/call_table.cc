@@ -38,12 +38,19 @@ void CallTable::Pool::give(std::unique_ptr<Call> call) {
 }
 
 CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma::ChunkListsView& offered) {
-  const auto old = calls_.find(xid);
-  const bool is_repeated = old != calls_.end() || was_repeated(xid);
-  if (old != calls_.end()) forget(old);
+  auto [at, is_new] = calls_.try_emplace(xid);
+  const bool is_repeated = !is_new || was_repeated(xid);
+  if (!is_new) {
+    forget(at);
+    at = calls_.try_emplace(xid).first;
+  }
   const std::size_t num = num_entries(offered);
-  if (calls_.size() >= kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) forget_all();
-  Call& call = *(calls_[xid] = pool_.take());
+  if (calls_.size() > kMaxCalls || num_offered_ + num > kMaxSegments || !count_.has_room(1 + num)) {
+    forget_all();
+    at = calls_.try_emplace(xid).first;
+  }
+  at->second = pool_.take();
+  Call& call = *at->second;
   call.is_repeated = is_repeated;
   call.num_lost = num_lost_;
   call.num_gaps = num_gaps_;
@@ -54,7 +61,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
     call.offered.clear();
     return call;
   }
-  call.offered = offered;
+  if (!offered.empty() || !call.offered.empty()) call.offered = offered;
   call.num_entries = num;
   if (num == 0) return call;
   num_offered_ += num;
@@ -87,7 +94,7 @@ bool CallTable::was_repeated(std::uint32_t xid) const {
 }
 
 void CallTable::forget_all() {
-  for (const auto& [xid, call] : calls_) num_repeated_ -= call->is_repeated ? 1 : 0;
+  for (const auto& [xid, call] : calls_) num_repeated_ -= call != nullptr && call->is_repeated ? 1 : 0;
   calls_.clear();
   segments_.clear();
   ahead_.clear();

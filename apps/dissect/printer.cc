@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iterator>
 
 namespace weft::apps::dissect {
@@ -129,7 +130,7 @@ void Printer::make_prefix(std::uint32_t connection, Side from, const Arrival& ar
   text.number(us / kPerSecond, kSecondsWidth, ' ', is_before);
   prefix_ = text.str();
   prefix_len_ = prefix_.size();
-  prefix_.append(kMaxDepth * kIndent, ' ');
+  prefix_.append(kMaxDepth * kIndent + kMoved, ' ');
 }
 
 void Printer::flush() {
@@ -143,7 +144,14 @@ void Printer::print_layer(const Frame& frame, const Layer& layer, std::size_t de
   if (config_.color) {
     append(text_, FMT_COMPILE("{}{}{}{}\n"), indented, color_of(layer.kind), line, kPlain);
   } else {
-    char* const to = copy_text(copy_text(text_.room(indented.size() + line.size() + 1), indented), line);
+    char* to = text_.room(indented.size() + kMoved + line.size() + 1);
+    if (indented.size() <= kMoved) {
+      std::memcpy(to, indented.data(), kMoved);
+      to += indented.size();
+    } else {
+      to = copy_text(to, indented);
+    }
+    to = copy_text(to, line);
     *to = '\n';
     text_.end_at(to + 1);
   }

@@ -45,7 +45,9 @@ class Printer final : public Listener {
   };
 
   std::optional<Timestamp> first_;
-  std::string prefix_;          // of prefix_words_, and blanks for the deepest layer
+  // Of prefix_words_, and then blanks: a line begins with a move of its first octets, however long it is.
+  static constexpr std::size_t kMoved = 48;
+  std::string prefix_;
   std::size_t prefix_len_ = 0;  // without the blanks
   Prefix prefix_words_;
   Line text_;  // not written yet

@@ -379,8 +379,10 @@ std::optional<BackChannel> RpcDecoder::tell_call(Call& call, ConstBytes payload,
   call.facts = facts_of(key);
   // Positions count from the beginning of the Payload stream, and arguments from behind the RPC header.
   std::vector<std::size_t> reduced;
-  for (const std::size_t position : positions_of(header.lists)) {
-    if (position >= in.position()) reduced.push_back(position - in.position());
+  if (!header.lists.read_list.empty()) {
+    for (const std::size_t position : positions_of(header.lists)) {
+      if (position >= in.position()) reduced.push_back(position - in.position());
+    }
   }
   frame.facts.rpc = {.xid = rpc.xid, .procedure = procedure_name(key, call.facts)};
   layer.line(FMT_COMPILE("CALL {}"), frame.facts.rpc->procedure);
