@@ -60,7 +60,8 @@ class Capture::Reader {
 
 class Capture::PcapReader final : public Reader {
  public:
-  explicit PcapReader(pcap_t* pcap) : pcap_(pcap) {}
+  // memory: the buffer of the file that libpcap reads.
+  PcapReader(pcap_t* pcap, PageMemory memory) : memory_(std::move(memory)), pcap_(pcap) {}
   ~PcapReader() override { pcap_close(pcap_); }
   PcapReader(const PcapReader&) = delete;
   PcapReader& operator=(const PcapReader&) = delete;
@@ -82,6 +83,7 @@ class Capture::PcapReader final : public Reader {
   }
 
  private:
+  const PageMemory memory_;
   pcap_t* const pcap_;
 };
 
@@ -138,8 +140,11 @@ Result<Capture, std::string> Capture::open(const std::string& path) {
   std::FILE* const file = ::fdopen(fd.get(), "r");
   if (file == nullptr) return fmt::format("{}: {}", path, std::strerror(errno));
   fd.release();  // pcap_close closes the file
-  (void)std::setvbuf(file, nullptr, _IOFBF, ReadAhead::kPiece);
-  std::ungetc(first, file);
+  // Without memory of ours, the C library passes over the size, and reads 4 KiB at once.
+  PageMemory memory(ReadAhead::kPiece);
+  (void)std::setvbuf(file, reinterpret_cast<char*>(memory.data()), _IOFBF, memory.size());
+  // A pipe cannot go back.
+  if (::lseek(::fileno(file), -1, SEEK_CUR) < 0) std::ungetc(first, file);
   std::array<char, PCAP_ERRBUF_SIZE> why{};
   pcap_t* pcap = pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, why.data());
   if (pcap == nullptr) {
@@ -147,7 +152,7 @@ Result<Capture, std::string> Capture::open(const std::string& path) {
     const std::string error = why.data();
     return fmt::format("{}: {}{}", path, error, error == "unknown file format" ? advice(first, path) : "");
   }
-  return Capture(std::make_unique<PcapReader>(pcap));
+  return Capture(std::make_unique<PcapReader>(pcap, std::move(memory)));
 }
 
 Capture::Next Capture::next(Packet& packet) {

@@ -2,15 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "apps/dissect/page_memory.h"
 #include "base/bytes.h"
 #include "base/fd.h"
 
 namespace weft::apps::dissect {
 
 // ReadAhead reads a file or a pipe in large pieces, and hands out views of them. Its memory is that of kPiece octets,
-// or of the longest peek.
+// or of the longest peek, and a page.
 class ReadAhead {
  public:
   static constexpr std::size_t kPiece = 1 << 17;  // octets that one system call reads
@@ -27,9 +27,10 @@ class ReadAhead {
 
  private:
   bool read_more(std::size_t len);
+  void make_room(std::size_t len);
 
   Fd file_;
-  std::vector<std::uint8_t> octets_;
+  PageMemory octets_;
   std::size_t at_ = 0, end_ = 0;  // the octets between were read, and not passed
   int error_ = 0;
 };
