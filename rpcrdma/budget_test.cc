@@ -336,7 +336,7 @@ struct StalledNeighboursTest : BudgetTest {
     for (std::size_t i = 0; i < num; ++i) hostile[i] = &open_hostile(group(i));
     // They are at it for a while.
     int ms = 0;
-    for (; ms < 50 * kStep; ms += kStep) turn(ms, hostile);
+    for (; ms < 25 * kStep; ms += kStep) turn(ms, hostile);
     End& honest = is_newcomer ? open("192.0.2.1") : *known;
     honest.call(kMib);
     const int begin = ms;
@@ -394,7 +394,7 @@ TEST_P(StalledNeighbours, TwoHundredAndFiftyAddresses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Honest, StalledNeighbours,
-                         ::testing::Combine(::testing::Bool(), ::testing::Values(0, -4, 4, -std::ptrdiff_t{kMib} / 2)));
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(-4, -std::ptrdiff_t{kMib} / 2)));
 
 // The same with large Calls, each of which takes all that it can get.
 TEST_F(StalledNeighboursTest, TwoHundredAndFiftyAddressesWithLargeCalls) {

@@ -45,7 +45,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .place = "`ReceivePlan`, `ReceivePool::grown`, `ServerConfig::credits`, `max_shared_receives`",
      .tests = "`ReceivePlan.*`, `ReceivePoolTest.GrantsThatGrewLeaveReceivesForConnectionsToCome`, "
               "`ServerPlacesTest.HundredsRestBesideOneThatWorks`, `ScaleTest.WhenReceivesAreLowGrantsFall`"},
-    {.name = "connections (a descriptor and about 20 KB each)",
+    {.name = "connections (a descriptor and about 10 KB each at rest)",
      .client = "1",
      .address = "all, until others come; with `--max-connections-per-address` that number",
      .all = "1,024, or half of the descriptors that the program does not need for itself (`--max-connections`); beyond "

@@ -15,7 +15,7 @@ namespace {
 
 using nfs3::Proc;
 
-constexpr std::string_view kConnections = "connections (a descriptor and about 20 KB each)";
+constexpr std::string_view kConnections = "connections (a descriptor and about 10 KB each at rest)";
 
 template <typename Proc, typename Args, typename... Form>
 Octets call(std::uint32_t program, std::uint32_t version, Proc proc, std::uint32_t xid, const Args& args,
