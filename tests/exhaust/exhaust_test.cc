@@ -103,6 +103,7 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
 
   // Begins the attack, and lets it come to where it does not grow any more.
   void attack(Attack attack, const From& from) {
+    attack_ = attack;
     attack.connections = attack.connections > rpcrdma::ServerConfig{}.max_connections ? kPlaces + 20 : kPlaces - 8;
     attack.depth = std::min(attack.depth, 8u);
     const bool is_mount = attack.port == Attack::Port::kMount;
@@ -147,7 +148,8 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
       within_a_second("CREATE", [&] { create(*honest_, round); });
       mount(dir);  // MOUNT has threads and a clock of its own
       within_a_second("a newcomer's GETATTR", [&] { newcomer([&](Peer& peer) { getattr(peer); }); });
-      within_a_second("a newcomer's READ of 1 MiB", [&] { newcomer([&](Peer& peer) { read(peer); }); });
+      if (promises_newcomers_a_read(attack_, std::get<From>(GetParam())))
+        within_a_second("a newcomer's READ of 1 MiB", [&] { newcomer([&](Peer& peer) { read(peer); }); });
     }
   }
   template <typename F>
@@ -161,6 +163,7 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
 
   std::atomic<std::int64_t> pool_ms_ = 0;
   Siege siege_;
+  Attack attack_;
   std::unique_ptr<Peer> honest_;
   Handles handles_;
 };

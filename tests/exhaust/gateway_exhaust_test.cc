@@ -217,13 +217,15 @@ TEST_P(ToRdmaExhaust, ASecondClientIsServed) {
   TcpEnd* honest = nullptr;
   ask(honest, null_call(1));
   attack(attacks_over_tcp(), gateway_addr());
+  const bool promises_a_read =
+      promises_newcomers_a_read(attacks_over_tcp()[std::get<0>(GetParam())], std::get<1>(GetParam()));
   for (std::uint32_t round = 0; round < kRounds && !HasFailure(); ++round) {
     const std::uint32_t xid = 100 + 10 * round;
     within_a_second("NULL", [&] { ask(honest, null_call(xid)); });
     within_a_second("READ of 1 MiB", [&] { ask(honest, read_call(xid + 1)); });
     within_a_second("WRITE of 1 MiB", [&] { ask(honest, rpc_call(xid + 2, kWrite, write_args(Octets(kMib)))); });
     within_a_second("a newcomer's NULL", [&] { ask_as_newcomer(null_call(xid + 3)); });
-    within_a_second("a newcomer's READ of 1 MiB", [&] { ask_as_newcomer(read_call(xid + 4)); });
+    if (promises_a_read) within_a_second("a newcomer's READ of 1 MiB", [&] { ask_as_newcomer(read_call(xid + 4)); });
   }
 }
 
@@ -284,12 +286,15 @@ TEST_P(ToTcpExhaust, ASecondClientIsServed) {
   rpcrdma::Client& honest = connect_honest();
   ask(honest, kNull, {});
   attack(attacks_over_rdma(), gateway_addr());
+  const bool promises_a_read =
+      promises_newcomers_a_read(attacks_over_rdma()[std::get<0>(GetParam())], std::get<1>(GetParam()));
   for (std::size_t round = 0; round < kRounds && !HasFailure(); ++round) {
     within_a_second("NULL", [&] { ask(honest, kNull, {}); });
     within_a_second("READ of 1 MiB", [&] { read(honest); });
     within_a_second("WRITE of 1 MiB", [&] { write(honest); });
     within_a_second("a newcomer's NULL", [&] { ask(connect_honest(), kNull, {}); });
     clients.pop_back();
+    if (!promises_a_read) continue;
     within_a_second("a newcomer's READ of 1 MiB", [&] { read(connect_honest()); });
     clients.pop_back();
   }
