@@ -334,7 +334,7 @@ TEST(RpcDecoder, SegmentsOfAnStagCountTogether) {
   talk.call(2, 0, call_chunk({{.handle = 7, .length = 512, .offset = 0x3000}}));
   talk.call(3, 0, call_chunk({{.handle = 8, .length = 100, .offset = 0}, {.handle = 8, .length = 60, .offset = 100}}));
   talk.told.findings.clear();
-  for (const std::uint64_t to : {0x1000, 0x3000, 0x9000}) {
+  for (const std::uint64_t to : {0x1000u, 0x3000u, 0x9000u}) {
     talk.read(7, to, 32768);
     talk.read_response(32768);
   }
@@ -373,7 +373,7 @@ TEST(RpcDecoder, ReadResponsesAreOfTheReadsToTheirPlace) {
   talk.wire.open();
   talk.call(1, 0, call_chunk({{.handle = 7, .length = 4096, .offset = 0}}));
   talk.call(2, 0, call_chunk({{.handle = 8, .length = 4096, .offset = 0}}));
-  for (const std::uint64_t second_sink : {0, 4096}) {
+  for (const std::uint64_t second_sink : {0u, 4096u}) {
     talk.told.lines.clear();
     talk.read(7, 0, 4096, 0x99, 0);
     talk.read(8, 0, 4096, 0x99, second_sink);
