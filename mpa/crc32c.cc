@@ -18,8 +18,10 @@ namespace weft::mpa {
 
 namespace {
 
-// Shorter runs of octets are left to ISA-L.
+// Shorter runs of octets are left to ISA-L, and those of a few words to a loop: ISA-L's function would spend most of
+// its time on its way in and out.
 constexpr std::size_t kMinMixedLen = 448;
+constexpr std::size_t kMaxLoopLen = 128;
 
 bool choose_mixed() {
   // Measurements of this code on a processor that has AVX-512 (bench/README.md).
@@ -39,13 +41,35 @@ __attribute__((target("avx"))) void clear_upper_halves() {
 void clean_registers() {
   if (kHasAvx) clear_upper_halves();
 }
+
+const bool kHasCrc32 = __builtin_cpu_supports("sse4.2") != 0;
+
+__attribute__((target("sse4.2"))) std::uint32_t loop_update(std::uint32_t state, ConstBytes octets) {
+  std::uint64_t crc = state;
+  for (; octets.size() >= sizeof(std::uint64_t); octets = octets.subspan(sizeof(std::uint64_t))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, octets.data(), sizeof(word));
+    crc = _mm_crc32_u64(crc, word);
+  }
+  for (const std::uint8_t octet : octets) crc = _mm_crc32_u8(static_cast<std::uint32_t>(crc), octet);
+  return static_cast<std::uint32_t>(crc);
+}
 #else
+constexpr bool kHasCrc32 = false;
+
 void clean_registers() {}
+std::uint32_t loop_update(std::uint32_t state, ConstBytes) {
+  return state;
+}
 #endif
 
 }  // namespace
 
 void Crc32c::update(ConstBytes octets) {
+  if (kHasCrc32 && octets.size() <= kMaxLoopLen) {
+    state_ = loop_update(state_, octets);
+    return;
+  }
   if (kMixed && octets.size() >= kMinMixedLen) {
     state_ = mixed_update(state_, octets);
     return;

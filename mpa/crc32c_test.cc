@@ -52,6 +52,18 @@ TEST(Crc32c, PiecesGiveWhatTheWholeGives) {
   }
 }
 
+// By the definition, bit by bit. Few octets go another way than many.
+TEST(Crc32c, EachShortLengthGivesWhatTheDefinitionGives) {
+  Octets octets(300);
+  for (std::size_t i = 0; i < octets.size(); ++i) octets[i] = static_cast<std::uint8_t>(i * 7 + 3);
+  std::uint32_t state = 0xffffffff;
+  for (std::size_t len = 0; len < octets.size(); ++len) {
+    EXPECT_EQ(crc32c(ConstBytes(octets).first(len)), ~state) << len;
+    state ^= octets[len];
+    for (int bit = 0; bit < 8; ++bit) state = state >> 1 ^ ((state & 1) != 0 ? 0x82f63b78 : 0);
+  }
+}
+
 TEST(Crc32c, ACopyHasTheCrcOfItsPieces) {
   Octets octets(3000);
   for (std::size_t i = 0; i < octets.size(); ++i) octets[i] = static_cast<std::uint8_t>(i * 7);
