@@ -42,8 +42,11 @@ std::optional<Segment> parse_as(std::uint8_t control, Reader& reader) {
   std::optional<Segment> segment(std::in_place);
   Header& header = segment->header.emplace<Header>();
   set_control(header, control);
-  if (!parse_fields(reader, header)) return std::nullopt;
-  segment->payload = reader.rest();
+  if (parse_fields(reader, header)) {
+    segment->payload = reader.rest();
+  } else {
+    segment.reset();
+  }
   return segment;
 }
 

@@ -37,8 +37,10 @@ inline char* copy_text(char* to, std::string_view text) {
     move_ends.template operator()<8>();
   } else if (len >= 4) {
     move_ends.template operator()<4>();
-  } else {
-    for (std::size_t i = 0; i < len; ++i) to[i] = from[i];
+  } else if (len >= 2) {
+    move_ends.template operator()<2>();
+  } else if (len == 1) {
+    *to = *from;
   }
   return to + len;
 }
@@ -81,16 +83,26 @@ struct Hex32 {
   std::uint32_t value;
 };
 
-// kHexPairs: the two digits of each octet; kDecimalPairs: of each number below 100.
-template <std::size_t kNum>
-consteval std::array<std::array<char, 2>, kNum> digit_pairs(std::size_t base) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<std::array<char, 2>, kNum> pairs{};
-  for (std::size_t i = 0; i < kNum; ++i) pairs[i] = {kDigits[i / base], kDigits[i % base]};
+// The two digits of each number below 100.
+inline constexpr auto kDecimalPairs = [] {
+  std::array<std::array<char, 2>, 100> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i] = {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10)};
+  }
   return pairs;
+}();
+
+// The least number of each number of decimal digits, from one digit on.
+inline constexpr auto kPowersOf10 = [] {
+  std::array<std::uint64_t, 20> powers{};
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = i == 1 ? 10 : 10 * powers[i - 1];
+  return powers;
+}();
+constexpr std::size_t num_digits(std::uint64_t value) {
+  // 1233 / 4096 is about the logarithm of 2 to the base 10: at most one digit is missing.
+  const std::size_t about = static_cast<std::size_t>(std::bit_width(value | 1)) * 1233 >> 12;
+  return about + (value >= kPowersOf10[about] ? 1 : 0);
 }
-inline constexpr auto kHexPairs = digit_pairs<256>(16);
-inline constexpr auto kDecimalPairs = digit_pairs<100>(10);
 
 // Replacement: a "{}" of a format, and the text before it. Of fmt's specifications append knows "#", "0", a width and
 // "x".
@@ -144,17 +156,23 @@ char* put(char* to, std::string_view text) {
 template <Replacement kHow>
 char* put(char* to, Hex32 number) {
   static_assert(kHow.width == 0 && !kHow.has_prefix && !kHow.is_hex);
-  *to++ = '0';
-  *to++ = 'x';
-  for (int shift = 24; shift >= 0; shift -= 8, to += 2)
-    std::memcpy(to, kHexPairs[number.value >> shift & 0xff].data(), 2);
-  return to;
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  // An octet for each digit, the first one the lowest.
+  std::uint64_t digits = __builtin_bswap32(number.value);
+  digits = (digits | digits << 16) & 0x0000ffff0000ffff;
+  digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
+  digits = (digits >> 4 | digits << 8) & 0x0f0f0f0f0f0f0f0f;
+  const std::uint64_t letters = (digits + 6 * kEach) >> 4 & kEach;  // 1 for each digit above 9
+  digits += '0' * kEach + letters * ('a' - '0' - 10);
+  if constexpr (std::endian::native == std::endian::big) digits = __builtin_bswap64(digits);
+  std::memcpy(to, "0x", 2);
+  std::memcpy(to + 2, &digits, sizeof(digits));
+  return to + Hex32::kLen;
 }
 
 template <std::unsigned_integral T>
 char* put_decimal(char* to, T value) {
-  std::size_t len = 1;
-  for (T rest = value; rest >= 10; rest /= 10) ++len;
+  const std::size_t len = num_digits(value);
   char* at = to + len;
   for (; value >= 100; value /= 100) std::memcpy(at -= 2, kDecimalPairs[value % 100].data(), 2);
   const std::array<char, 2>& pair = kDecimalPairs[value];
@@ -167,7 +185,7 @@ template <std::unsigned_integral T>
 char* put_hex(char* to, T value, std::size_t width) {
   const auto num = static_cast<std::size_t>(std::max(1, (static_cast<int>(std::bit_width(value)) + 3) / 4));
   for (std::size_t i = num; i < width; ++i) *to++ = '0';
-  for (std::size_t i = num; i-- != 0; value = static_cast<T>(value >> 4)) to[i] = kHexPairs[value & 0x0f][1];
+  for (std::size_t i = num; i-- != 0; value = static_cast<T>(value >> 4)) to[i] = "0123456789abcdef"[value & 0x0f];
   return to + num;
 }
 

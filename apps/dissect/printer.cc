@@ -83,10 +83,27 @@ void Printer::on_connection(const Connection& connection) {
          connection.saw_start ? "" : " (the capture begins in its middle)");
 }
 
+// The prefix goes in one move, unless the capture is very long.
+inline void Printer::print_line(std::string_view line, std::size_t depth) {
+  const std::size_t len = prefix_len_ + depth * kIndent;
+  char* to = text_.room(std::max(len, kMoved) + line.size() + 1);
+  std::memcpy(to, prefix_.data(), kMoved);
+  if (len > kMoved) copy_text(to, {prefix_.data(), len});
+  to = copy_text(to + len, line);
+  *to = '\n';
+  text_.end_at(to + 1);
+}
+
 void Printer::on_frame(const Frame& frame) {
   make_prefix(frame.connection, frame.from, frame.arrival);
+  const bool is_plain = !config_.fields && !config_.color;
   for (const Layer& layer : frame.layers) {
-    if (!layer.line.empty() || config_.fields) print_layer(frame, layer, depth_of(layer.kind));
+    if (layer.line.empty() && !config_.fields) continue;
+    if (is_plain) {
+      print_line(layer.line.str(), depth_of(layer.kind));
+    } else {
+      print_layer(frame, layer, depth_of(layer.kind));
+    }
   }
   for (const Finding& finding : frame.findings) {
     append(text_, FMT_COMPILE("{}  VIOLATION {}: {}{}\n"), config_.color ? kRed : "", finding.requirement, finding.what,
@@ -141,20 +158,8 @@ void Printer::flush() {
 void Printer::print_layer(const Frame& frame, const Layer& layer, std::size_t depth) {
   const std::string_view indented(prefix_.data(), prefix_len_ + depth * kIndent);
   const std::string_view line = layer.line.empty() ? layer_str(layer.kind) : layer.line.str();
-  if (config_.color) {
-    append(text_, FMT_COMPILE("{}{}{}{}\n"), indented, color_of(layer.kind), line, kPlain);
-  } else {
-    char* to = text_.room(indented.size() + kMoved + line.size() + 1);
-    if (indented.size() <= kMoved) {
-      std::memcpy(to, indented.data(), kMoved);
-      to += indented.size();
-    } else {
-      to = copy_text(to, indented);
-    }
-    to = copy_text(to, line);
-    *to = '\n';
-    text_.end_at(to + 1);
-  }
+  append(text_, FMT_COMPILE("{}{}{}{}\n"), indented, config_.color ? color_of(layer.kind) : "", line,
+         config_.color ? kPlain : "");
   if (config_.fields) print_fields(frame, layer, depth);
 }
 

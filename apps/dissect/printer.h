@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "apps/dissect/frame.h"
 
@@ -29,6 +30,7 @@ class Printer final : public Listener {
  private:
   void make_prefix(std::uint32_t connection, Side from, const Arrival& arrival);
   void end_message();
+  void print_line(std::string_view line, std::size_t depth);
   void print_layer(const Frame& frame, const Layer& layer, std::size_t depth);
   void print_fields(const Frame& frame, const Layer& layer, std::size_t depth);
 
