@@ -25,17 +25,21 @@ constexpr std::size_t index_of(ConnectionOrder::Kind kind) {
 // kind was used later, so it does not go before the first.
 class ConnectionOrder::Judge {
  public:
-  Judge(TimePoint now, bool has_many_new, std::uint64_t& num_judged)
-      : now_(now), has_many_new_(has_many_new), num_judged_(num_judged) {}
+  Judge(TimePoint now, TimePoint::duration first_call, bool has_many_new, std::uint64_t& num_judged)
+      : now_(now), first_call_(first_call), has_many_new_(has_many_new), num_judged_(num_judged) {}
 
-  // Whether one of these was silent for a second.
-  bool is_silent(const std::set<Key>& connections) const {
+  // Whether one of these was silent for so long.
+  bool is_silent(const std::set<Key>& connections, TimePoint::duration silence) const {
     if (connections.empty()) return false;
     ++num_judged_;
-    return now_ - connections.begin()->used_at >= kSilence;
+    return now_ - connections.begin()->used_at >= silence;
   }
-  // One without a Call in its first second.
-  std::optional<std::uint32_t> unused(const ByKind& of) const { return silent(of, Kind::kNew); }
+  // Whether one of these had the time for a first Call.
+  bool is_unused(const std::set<Key>& new_connections) const { return is_silent(new_connections, first_call_); }
+  std::optional<std::uint32_t> unused(const ByKind& of) const {
+    const std::set<Key>& connections = of[index_of(Kind::kNew)];
+    return is_unused(connections) ? std::optional(connections.begin()->serial) : std::nullopt;
+  }
   std::optional<std::uint32_t> at_rest(const ByKind& of) const { return silent(of, Kind::kIdle); }
   // Any connection, where unused() names none.
   std::optional<std::uint32_t> any(const ByKind& of) const {
@@ -45,19 +49,22 @@ class ConnectionOrder::Judge {
     num_judged_ += kKinds;
     if (const auto& first = fronts[index_of(Kind::kNew)]; first && has_many_new_) return first->serial;
     std::optional<Key> out;
-    for (const std::optional<Key>& first : fronts) {
+    for (const Kind kind : {Kind::kNew, Kind::kIdle, Kind::kBusy}) {
+      const std::optional<Key>& first = fronts[index_of(kind)];
       if (first && (!out || *first < *out)) out = first;
     }
+    if (!out) out = fronts[index_of(Kind::kOnce)];
     return out ? std::optional(out->serial) : std::nullopt;
   }
 
  private:
   std::optional<std::uint32_t> silent(const ByKind& of, Kind kind) const {
     const std::set<Key>& connections = of[index_of(kind)];
-    return is_silent(connections) ? std::optional(connections.begin()->serial) : std::nullopt;
+    return is_silent(connections, kSilence) ? std::optional(connections.begin()->serial) : std::nullopt;
   }
 
   const TimePoint now_;
+  const TimePoint::duration first_call_;
   const bool has_many_new_;
   std::uint64_t& num_judged_;
 };
@@ -122,7 +129,7 @@ void ConnectionOrder::remove(std::uint32_t serial, const std::string& group, con
 
 std::optional<std::uint32_t> ConnectionOrder::gives_way(const std::string& newcomer, bool only_own,
                                                         TimePoint now) const {
-  const Judge judge(now, new_.size() > size_ / kPartOfNew, num_judged_);
+  const Judge judge(now, first_call_, new_.size() > size_ / kPartOfNew, num_judged_);
   const auto at = groups_.find(newcomer);
   const Group* own = at == groups_.end() ? nullptr : &at->second;
   if (only_own) {
@@ -130,7 +137,7 @@ std::optional<std::uint32_t> ConnectionOrder::gives_way(const std::string& newco
     if (const auto out = judge.unused(own->connections)) return out;
     return judge.any(own->connections);
   }
-  if (judge.is_silent(new_)) {
+  if (judge.is_unused(new_)) {
     for (auto of_size = by_size_.rbegin(); of_size != by_size_.rend(); ++of_size) {
       if (const auto out = judge.unused(of_size->second)) return out;
     }

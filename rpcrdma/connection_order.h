@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionOrder says which connection of a Server gives way to a newcomer. A connection that never carried a Call in
-// its first second goes before all others. Else the group of addresses with most connections gives one up: one that has
-// rested for a second; then one that was silent for a second with Calls under way, which its client sends again; then
-// one without a Call yet, if these are more than a quarter of all; then any. Of several the one that was silent longest
-// goes.
+// ConnectionOrder says which connection of a Server, or of a gateway, gives way to a newcomer. A connection that never
+// carried a Call in its first second goes before all others. Else the group of addresses with most connections gives
+// one up: one that has rested for a second; then one that was silent for a second with Calls under way, which its
+// client sends again; then one without a Call yet, if these are more than a quarter of all; then any; last of all one
+// whose Calls must not run twice. Of several the one that was silent longest goes.
 //
 // A group gives up a connection that is not at rest only to another group that then has no more connections than it
 // keeps. Ledger::gives_way has the same rules and judges every connection. Here all connections are in order by what
@@ -27,13 +28,17 @@ namespace weft::rpcrdma {
 // without I/O or clock.
 class ConnectionOrder {
  public:
-  // kNew: without a Call so far. kIdle: without a Call under way.
-  enum class Kind : std::uint8_t { kNew, kIdle, kBusy };
+  // kNew: without a Call so far. kIdle: without a Call under way. kBusy: with Calls under way, all of which may run
+  // twice; kOnce: one of them must not.
+  enum class Kind : std::uint8_t { kNew, kIdle, kBusy, kOnce };
   struct Seen {
     Kind kind = Kind::kNew;
     TimePoint used_at{};
     friend auto operator<=>(const Seen&, const Seen&) = default;
   };
+
+  // A connection without a Call goes before all others from this time on after its arrival.
+  explicit ConnectionOrder(TimePoint::duration first_call = std::chrono::seconds(1)) : first_call_(first_call) {}
 
   // Each connection has a serial number of its own.
   void add(std::uint32_t serial, const std::string& group, const Seen& seen);
@@ -58,7 +63,7 @@ class ConnectionOrder {
       return std::is_neq(by_time) ? by_time : b.serial <=> a.serial;
     }
   };
-  static constexpr std::size_t kKinds = 3;
+  static constexpr std::size_t kKinds = 4;
   using ByKind = std::array<std::set<Key>, kKinds>;
   // The first connection of each kind.
   using Fronts = std::array<std::optional<Key>, kKinds>;
@@ -72,6 +77,7 @@ class ConnectionOrder {
   template <typename F>
   void change(const std::string& name, F&& f);
 
+  const TimePoint::duration first_call_;
   std::map<std::string, Group, std::less<>> groups_;
   // The first connections of the groups of each size.
   std::map<std::size_t, ByKind> by_size_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <map>
@@ -21,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Connections in the order, and beside it in a Ledger that judges every one of them by the same rules.
-class ConnectionOrderTest : public ::testing::Test {
+class ConnectionOrderTest : public ::testing::TestWithParam<milliseconds> {
  protected:
   static constexpr std::size_t kMax = 8, kMaxOfGroup = 5;
 
@@ -38,12 +39,13 @@ class ConnectionOrderTest : public ::testing::Test {
         std::ranges::count_if(open, [](const auto& one) { return one.second.seen.kind == Kind::kNew; });
     const bool has_many_new = static_cast<std::size_t>(num_new) > open.size() / 4;
     const bool is_new = seen.kind == Kind::kNew;
+    if (seen.kind == Kind::kOnce) return {.tenure = Tenure::kBusy, .weight = 0, .since = seen.used_at};
+    if (is_new && now - seen.used_at >= first_call) return {.tenure = Tenure::kUnused, .since = seen.used_at};
     if (now - seen.used_at < seconds(1)) {
-      return {.tenure = Tenure::kBusy, .weight = has_many_new && is_new ? 1u : 0u, .since = seen.used_at};
+      return {.tenure = Tenure::kBusy, .weight = has_many_new && is_new ? 2u : 1u, .since = seen.used_at};
     }
-    if (is_new) return {.tenure = Tenure::kUnused, .since = seen.used_at};
     if (seen.kind == Kind::kIdle) return {.tenure = Tenure::kResting, .since = seen.used_at};
-    return {.tenure = Tenure::kBusy, .weight = 2, .since = seen.used_at};
+    return {.tenure = Tenure::kBusy, .weight = 3, .since = seen.used_at};
   }
 
   void connect(const std::string& group) {
@@ -73,7 +75,8 @@ class ConnectionOrderTest : public ::testing::Test {
     open.erase(serial);
   }
 
-  ConnectionOrder order;
+  const milliseconds first_call = GetParam();
+  ConnectionOrder order{first_call};
   Ledger places{{.client = 1, .address = kMaxOfGroup, .all = kMax}};
   std::map<std::uint64_t, Open> open;
   std::uint32_t last = 0;
@@ -81,7 +84,7 @@ class ConnectionOrderTest : public ::testing::Test {
   int num_gave_way = 0, num_refused = 0;
 };
 
-TEST_F(ConnectionOrderTest, NamesTheConnectionThatALookAtAllOfThemNames) {
+TEST_P(ConnectionOrderTest, NamesTheConnectionThatALookAtAllOfThemNames) {
   std::mt19937 random(1);
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   for (unsigned most_silent : {20u, 200u, 2000u}) {
@@ -97,13 +100,17 @@ TEST_F(ConnectionOrderTest, NamesTheConnectionThatALookAtAllOfThemNames) {
       if (below(20) == 0) {
         end(serial);
       } else {
-        see(serial, below(3) == 0 ? Kind::kBusy : Kind::kIdle);
+        constexpr std::array kKinds = {Kind::kIdle, Kind::kIdle, Kind::kIdle, Kind::kBusy, Kind::kOnce};
+        see(serial, kKinds[below(kKinds.size())]);
       }
     }
   }
   EXPECT_GT(num_gave_way, 5000);
   EXPECT_GT(num_refused, 10);
 }
+
+// As a Server has it, and as a gateway.
+INSTANTIATE_TEST_SUITE_P(FirstCall, ConnectionOrderTest, ::testing::Values(milliseconds(1000), milliseconds(0)));
 
 // The cost of a newcomer does not grow with the number of connections.
 TEST(ConnectionOrder, ANewcomerJudgesAFewOfTenThousandAtRest) {

@@ -11,7 +11,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .address = "all, until others come; with `--max-connections-per-address` that number",
      .all = "1,024, as far as the files allow; beyond them the address that holds most gives one up, also one with "
             "Calls under way",
-     .place = "`ToRdmaConfig::max_connections`, `max_connections_per_address`, `ToRdma::standing`, `Ledger::gives_way`",
+     .place = "`ToRdmaConfig::max_connections`, `max_connections_per_address`, `ToRdma::make_place`, `ConnectionOrder`",
      .tests = "`FewPlaces.*`, `BusyPlaces.*`"},
     {.name = "memory of Calls before their first byte arrived",
      .client = "32 KiB",

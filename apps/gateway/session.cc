@@ -143,6 +143,14 @@ bool Session::is_busy() const {
 
 void Session::wake() {
   if (!std::exchange(listed_, true)) shared_.busy.push_back(this);
+  if (!std::exchange(changes_, true)) shared_.changing.push_back(this);
+}
+
+rpcrdma::ConnectionOrder::Seen Session::seen_now() const {
+  using Kind = rpcrdma::ConnectionOrder::Kind;
+  Kind kind = Kind::kNew;
+  if (used_) kind = num_once_ > 0 ? Kind::kOnce : calls_.empty() && !blocked_ ? Kind::kIdle : Kind::kBusy;
+  return {.kind = kind, .used_at = used_at_};
 }
 
 std::optional<TimePoint> Session::next_timeout() const {
@@ -189,7 +197,7 @@ void Session::tell_answer(std::uint64_t mark, CallOutcome outcome, const rpcrdma
 
 void Session::end(const std::string& why, EndReason reason) {
   if (std::exchange(over_, true)) return;
-  shared_.has_ended = true;
+  shared_.ended.push_back(this);
   end_reason_ = reason;
   if (!why.empty() && shared_.log.take(now_)) spdlog::warn("gateway: {}: {}", peer_, why);
   stream_->close(why);

@@ -12,6 +12,7 @@
 #include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/call_observer.h"
+#include "rpcrdma/connection_order.h"
 #include "rpcrdma/rpc_message.h"
 #include "verbs-shim/api/log_budget.h"
 
@@ -29,8 +30,9 @@ struct SharedBySessions {
   onc_tcp::Room &calls, &replies;
   verbs::LogBudget& log;
   rpcrdma::CallObserver* observer = nullptr;
-  std::vector<Session*> busy = {};  // those that need each turn (Session::is_busy)
-  bool has_ended = false;           // some Session is over
+  std::vector<Session*> busy = {};      // those that need each turn (Session::is_busy)
+  std::vector<Session*> changing = {};  // those whose seen_now may be another one than before
+  std::vector<Session*> ended = {};     // those that are over
 };
 
 // Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
@@ -51,6 +53,8 @@ class Session {
   bool is_busy() const;
   // Takes it out of SharedBySessions::busy, which the caller does.
   void rest() { listed_ = false; }
+  // Whether it stays in SharedBySessions::changing. The caller takes it out if not.
+  bool changes_on() { return changes_ = listed_; }
   std::optional<TimePoint> next_timeout() const;
   // Looks for a late client. Call it every ToRdma::kCheckEvery.
   void check(TimePoint now);
@@ -59,14 +63,9 @@ class Session {
 
   rpcrdma::ConnectionId id() const { return id_; }
   const std::string& address() const { return place_.address(); }
-  // Whether the server ever answered a Call of it.
-  bool was_useful() const { return used_; }
-  // Whether no Call of it is under way at the server.
-  bool is_idle() const { return calls_.empty() && !blocked_; }
-  // Whether its Calls under way do no harm if they run twice.
-  bool may_run_again() const { return num_once_ == 0; }
-  // The time of the last answer to a Call, or the client's arrival if there was none.
-  TimePoint used_at() const { return used_at_; }
+  // What decides whether it gives way: it is new until the server answered a Call of it, and was used at the last
+  // answer, or else when the client arrived.
+  rpcrdma::ConnectionOrder::Seen seen_now() const;
   // Since when it waits for memory that other clients hold.
   std::optional<TimePoint> waits_since() const { return waits_since_; }
   // The bytes that it holds from other clients as a slow client: 0 if it is not slow or holds little.
@@ -82,7 +81,7 @@ class Session {
  private:
   struct Call;
   struct ReplyRecord;
-  // Puts it into SharedBySessions::busy.
+  // Puts it into SharedBySessions::busy, and into `changing`.
   void wake();
   using Calls = std::list<Call>;
 
@@ -122,7 +121,8 @@ class Session {
   Calls calls_;  // their memory outlives client_'s use of it
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
-  bool listed_ = false;  // in SharedBySessions::busy
+  bool listed_ = false;   // in SharedBySessions::busy
+  bool changes_ = false;  // in SharedBySessions::changing
   bool over_ = false;
   rpcrdma::EndReason end_reason_ = rpcrdma::EndReason::kFailed;
   bool held_back_ = false;

@@ -116,29 +116,31 @@ void ToRdma::take_in(tcp::socket socket) {
   }
   const rpcrdma::ConnectionId id{static_cast<std::uint32_t>(++sums_.opened)};
   auto& session = sessions_.emplace_back(
-      std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address, id.value), now_));
-  by_id_.emplace(id.value, session.get());
+      std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address), now_));
+  const Place place{std::prev(sessions_.end()), session->seen_now()};
+  order_.add(id.value, address, place.seen);
+  by_id_.emplace(id.value, place);
   session->start(std::move(socket));
 }
 
-Ledger::Standing ToRdma::standing(const Session& session) const {
-  using Tenure = Ledger::Tenure;
-  Ledger::Standing out{.weight = session.may_run_again() ? 1u : 0u, .since = session.used_at()};
-  if (!session.was_useful()) {
-    out.tenure = Tenure::kUnused;
-  } else if (session.is_idle() && now_ - session.used_at() >= kIdleAfter) {
-    out.tenure = Tenure::kResting;
-  }
-  return out;
+void ToRdma::see_changes() {
+  std::erase_if(shared_->changing, [this](Session* session) {
+    Place& place = by_id_.at(session->id().value);
+    const rpcrdma::ConnectionOrder::Seen now = session->seen_now();
+    order_.see(session->id().value, session->address(), std::exchange(place.seen, now), now);
+    return !session->changes_on();
+  });
 }
 
 // False if no client gives way to one of this address.
 bool ToRdma::make_place(const std::string& address) {
   forget_ended();
-  while (places_.asks(address, 1) != Ledger::Verdict::kFits) {
-    const auto leaves = places_.gives_way(address, 1, [&](std::uint64_t tag) { return standing(*by_id_.at(tag)); });
+  Ledger::Verdict verdict = places_.asks(address, 1);
+  if (verdict != Ledger::Verdict::kFits) see_changes();
+  for (; verdict != Ledger::Verdict::kFits; verdict = places_.asks(address, 1)) {
+    const auto leaves = order_.gives_way(address, verdict == Ledger::Verdict::kAddress, now_);
     if (!leaves) return false;
-    by_id_.at(*leaves)->give_way("all places are taken, and another client needs one");
+    (*by_id_.at(*leaves).at)->give_way("all places are taken, and another client needs one");
     forget_ended();
   }
   return true;
@@ -166,23 +168,21 @@ void ToRdma::check() {
 }
 
 void ToRdma::forget_ended() {
-  if (!std::exchange(shared_->has_ended, false)) return;
-  std::erase_if(shared_->busy, [](const Session* session) { return session->is_over(); });
-  for (auto at = sessions_.begin(); at != sessions_.end();) {
-    const Session& session = **at;
-    if (!session.is_over()) {
-      ++at;
-      continue;
-    }
-    num_calls_ += session.num_calls();
-    num_placed_ += session.num_placed();
-    const rpcrdma::ConnectionStatistics last = session.statistics();
+  if (shared_->ended.empty()) return;
+  for (auto* some : {&shared_->busy, &shared_->changing}) {
+    std::erase_if(*some, [](const Session* session) { return session->is_over(); });
+  }
+  for (const Session* session : std::exchange(shared_->ended, {})) {
+    num_calls_ += session->num_calls();
+    num_placed_ += session->num_placed();
+    const rpcrdma::ConnectionStatistics last = session->statistics();
     sums_.ended_messages += last.messages;
-    ++sums_.ended[static_cast<std::size_t>(session.end_reason())];
+    ++sums_.ended[static_cast<std::size_t>(session->end_reason())];
     if (shared_->observer != nullptr) shared_->observer->on_end(last);
-    if (next_resting_ == at) ++next_resting_;
-    by_id_.erase(session.id().value);
-    at = sessions_.erase(at);
+    const Place place = by_id_.extract(session->id().value).mapped();
+    order_.remove(session->id().value, session->address(), place.seen);
+    if (next_resting_ == place.at) ++next_resting_;
+    sessions_.erase(place.at);
   }
 }
 
@@ -239,7 +239,7 @@ std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
   if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
   if (buffers_->registered() != 0) next = earliest(next, next_trim_);
-  if (num_unseen_ > 0 || shared_->has_ended) return TimePoint{};
+  if (num_unseen_ > 0 || !shared_->ended.empty()) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return next;
 }

@@ -20,6 +20,7 @@
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
+#include "rpcrdma/connection_order.h"
 #include "verbs-shim/api/log_budget.h"
 
 namespace weft::gateway {
@@ -56,7 +57,7 @@ struct SharedBySessions;
 //
 // Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
 // gives way. When all places for connections are taken, in total or for one address, one client gives way to the next
-// one: it connects and asks again, as clients do that lost a connection. Ledger::gives_way chooses it: one that never
+// one: it connects and asks again, as clients do that lost a connection. The ConnectionOrder chooses it: one that never
 // had a Call answered, or one of the address that holds most. Of that address an idle one goes first, then one whose
 // Calls under way may all run twice, and the one whose last answer is oldest.
 //
@@ -72,8 +73,6 @@ class ToRdma {
   static constexpr std::chrono::milliseconds kLookEvery{1000};
   // How often it gives memory back that was idle since the last time.
   static constexpr std::chrono::milliseconds kTrimEvery{1000};
-  // A client that has been idle for less than this counts as busy.
-  static constexpr std::chrono::milliseconds kIdleAfter{1000};
 
   // device and io outlive it.
   static absl::StatusOr<std::unique_ptr<ToRdma>> start(const ToRdmaConfig& config, verbs::Device& device,
@@ -96,7 +95,7 @@ class ToRdma {
                                                  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor);
   void take_in(boost::asio::ip::tcp::socket socket);
   bool make_place(const std::string& address);
-  Ledger::Standing standing(const Session& session) const;
+  void see_changes();
   void make_room();
   void check();
   void forget_ended();
@@ -114,10 +113,17 @@ class ToRdma {
   std::unique_ptr<SharedBySessions> shared_;
   verbs::LogBudget log_;
   TimePoint now_{}, next_check_{}, next_look_{}, next_trim_{};
+  using Sessions = std::list<std::unique_ptr<Session>>;
+  struct Place {
+    Sessions::iterator at;
+    rpcrdma::ConnectionOrder::Seen seen;  // as order_ has it
+  };
   Ledger places_{{}};
-  std::list<std::unique_ptr<Session>> sessions_;
-  std::unordered_map<std::uint64_t, Session*> by_id_;  // sessions_ by the tag that places_ knows
-  std::list<std::unique_ptr<Session>>::iterator next_resting_ = sessions_.end();
+  // A client that was never answered has done nothing for which it may keep its place.
+  rpcrdma::ConnectionOrder order_{TimePoint::duration::zero()};
+  Sessions sessions_;
+  std::unordered_map<std::uint32_t, Place> by_id_;  // sessions_ by their numbers
+  Sessions::iterator next_resting_ = sessions_.end();
   std::size_t num_unseen_ = 0;                    // sessions that were not looked at since the device moved
   std::uint64_t num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };
