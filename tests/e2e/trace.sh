@@ -52,10 +52,20 @@ for ip in 127.0.0.1 '[::1]'; do
   judge "$scratch/client-rpc-read.pcapng" 'Receive 0x[0-9a-f]* ended: success'
 done
 
-# A ring takes no more than its files, and each of them can be read alone.
+# A ring takes no more than its files, and each of them can be read alone. It is full, and its first file is written anew,
+# when the writer is interrupted.
 listen 127.0.0.1:0
-"$weft" perf "$address" --op write --size 65536 --depth 2 --seconds 0.1 --trace "$scratch/ring.pcapng" --trace-limit 128K \
-  --trace-ring 2 >/dev/null 2>&1 || fail "perf with a ring"
+"$weft" perf "$address" --op write --size 65536 --depth 2 --seconds 120 --trace "$scratch/ring.pcapng" --trace-limit 128K \
+  --trace-ring 2 >"$scratch/ring.out" 2>&1 &
+writer=$!
+pids+=("$writer")
+for ((i = 0; i < 1200; ++i)); do
+  [ -e "$scratch/ring_2.pcapng" ] && [ "$scratch/ring_1.pcapng" -nt "$scratch/ring_2.pcapng" ] && break
+  sleep 0.05
+done
+((i < 1200)) || fail "perf did not fill a ring within a minute"
+kill -INT "$writer"
+wait "$writer" 2>/dev/null || true
 for file in "$scratch/ring_1.pcapng" "$scratch/ring_2.pcapng"; do
   [ "$(stat -c %s "$file")" -le 131072 ] || fail "$file is longer than its limit"
   packets=$(tshark -r "$file" -Y tcp 2>/dev/null | wc -l)
