@@ -198,7 +198,7 @@ std::size_t Client::Impl::take_news() {
   std::optional<verbs::CmEvent> event;
   do {
     event = connection->cm_events->get_event();
-    take_events(*connection->events);
+    if (connection->own_events) take_events(*connection->own_events);
     const int num = drain_completions(*connection->cq, [this](const verbs::Wc& wc) { on_completion(wc); });
     if (num < 0) connection->end("the completion queue overflowed");
     moved += static_cast<std::size_t>(std::max(num, 0));
@@ -458,6 +458,10 @@ int Client::fd() const {
 
 void Client::disconnect() {
   impl_->close("disconnected");
+}
+
+const verbs::Cq* Client::completion_queue() const {
+  return impl_->connection ? impl_->connection->cq.get() : nullptr;
 }
 
 verbs::QpCounters Client::counters() const {

@@ -44,9 +44,11 @@ ClientConnection::~ClientConnection() {
 }
 
 verbs::Status ClientConnection::connect(std::uint32_t serial) {
-  auto made_events = device.create_comp_channel();
-  if (!made_events.ok()) return made_events.error();
-  events = std::move(*made_events);
+  if (config.events == nullptr) {
+    auto made_events = device.create_comp_channel();
+    if (!made_events.ok()) return made_events.error();
+    own_events = std::move(*made_events);
+  }
   auto made_cm = device.create_event_channel();
   if (!made_cm.ok()) return made_cm.error();
   cm_events = std::move(*made_cm);
@@ -73,7 +75,8 @@ verbs::Status ClientConnection::connect(std::uint32_t serial) {
     link->observe(*config.observer, {.id = serial, .is_client = true, .peer = address_str(dst)});
   }
   if (has_version()) exchange_properties();
-  auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8), events.get());
+  auto made_cq = device.create_cq(static_cast<int>(shape.num_receives + shape.max_send_wr + 8),
+                                  own_events ? own_events.get() : config.events);
   if (!made_cq.ok()) return made_cq.error();
   cq = std::move(*made_cq);
 

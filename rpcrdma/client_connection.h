@@ -87,7 +87,7 @@ struct ClientConnection {
 
   // In the order of construction; destroyed in the reverse order.
   std::unique_ptr<verbs::CmChannel> cm_events;
-  std::unique_ptr<verbs::CompChannel> events;
+  std::unique_ptr<verbs::CompChannel> own_events;  // unless ClientConfig::events is there
   std::unique_ptr<verbs::Cq> cq;
   std::unique_ptr<verbs::CmId> id;
   std::unique_ptr<Endpoint> endpoint;

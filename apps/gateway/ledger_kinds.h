@@ -6,7 +6,7 @@
 namespace weft::gateway {
 
 inline constexpr LedgerKind kLedgerKinds[] = {
-    {.name = "connections (a descriptor and about 10 KB each)",
+    {.name = "connections (a descriptor and about 12 KB each at rest)",
      .client = "1",
      .address = "all, until others come; with `--max-connections-per-address` that number",
      .all = "1,024, as far as the files allow; beyond them the address that holds most gives one up, also one with "

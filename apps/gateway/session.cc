@@ -7,6 +7,7 @@
 
 #include "apps/gateway/record_parts.h"
 #include "nfsulb/bindings.h"
+#include "nfsulb/programs.h"
 #include "rpcrdma/rpcsec_gss.h"
 #include "rpcrdma/xdr/xdr.h"
 #include "spdlog/spdlog.h"
@@ -95,6 +96,7 @@ Session::~Session() {
   over_ = true;
   if (stream_) stream_->close("");
   client_.reset();
+  watch();
 }
 
 void Session::start(boost::asio::ip::tcp::socket socket) {
@@ -111,6 +113,7 @@ bool Session::connect() {
   rpcrdma::ClientConfig rpc = config_.rpc;
   rpc.reverse_programs = callbacks_.programs();
   rpc.reverse_credits = kCallbackCredits;
+  rpc.events = &shared_.events;
   auto client = rpcrdma::Client::connect(shared_.device, config_.server, rpc);
   if (!client.ok()) {
     end(client.error().message);
@@ -118,7 +121,30 @@ bool Session::connect() {
   }
   client_ = std::move(*client);
   callbacks_.attach(*client_, *stream_);
+  watch();
   return true;
+}
+
+void Session::watch() {
+  const verbs::Cq* const cq = client_ ? client_->completion_queue() : nullptr;
+  if (cq == watched_) return;
+  // Another client's queue may be where this one's was.
+  if (const auto at = shared_.by_cq.find(watched_); at != shared_.by_cq.end() && at->second == this) {
+    shared_.by_cq.erase(at);
+  }
+  if (cq != nullptr) shared_.by_cq.insert_or_assign(cq, this);
+  watched_ = cq;
+}
+
+bool Session::may_leave_server() const {
+  const bool may_be_called_back = may_be_called_back_ || callbacks_.num_calls() > 0;
+  return client_ && !is_busy() && calls_.empty() && !may_be_called_back && now_ - used_at_ >= config_.rest;
+}
+
+void Session::leave_server() {
+  past_ += client_->counters();
+  client_.reset();
+  watch();
 }
 
 std::size_t Session::process(TimePoint now) {
@@ -129,6 +155,7 @@ std::size_t Session::process(TimePoint now) {
   }
   if (!client_) return 0;
   const std::size_t moved = client_->progress(now);
+  watch();
   if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
   if (blocked_ && !over_ && shared_.replies.num_returns() != reply_returns_seen_) {
     on_call(*std::exchange(blocked_, std::nullopt), blocked_mark_);
@@ -166,6 +193,7 @@ void Session::check(TimePoint now) {
   } else if (!waits_since_) {
     waits_since_ = now;
   }
+  if (may_leave_server()) leave_server();
   // The device may be unable to register memory although the Room has space. Each check allows another attempt.
   reply_returns_seen_ = ~std::uint64_t{0};
 }
@@ -178,7 +206,8 @@ std::size_t Session::held_slowly() const {
 
 rpcrdma::ConnectionStatistics Session::statistics() const {
   rpcrdma::ConnectionStatistics out{.connection = id_, .client = address()};
-  if (client_) out.messages = client_->counters();
+  out.messages = past_;
+  if (client_) out.messages += client_->counters();
   out.waiting = blocked_ ? 1 : 0;
   out.under_way = static_cast<std::uint32_t>(calls_.size()) + out.waiting;
   return out;
@@ -228,6 +257,8 @@ void Session::on_call(Record record, std::uint64_t mark) {
     return refuse(mark, has_program ? CallOutcome::kProgMismatch : CallOutcome::kProgUnavail, header_record(reply));
   }
   if (!connect()) return;
+  // The backchannel of NFSv4.1 is a connection of the client's session (RFC 8881 section 2.10.3.1).
+  may_be_called_back_ |= header.program == nfsulb::kNfsProgram && header.version == nfsulb::kNfsV4;
   const ConstBytes args = in.rest();
   Call& call = calls_.emplace_back();
   call.record = std::move(record);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apps/gateway/backchannel.h"
@@ -29,14 +30,17 @@ struct SharedBySessions {
   // would give room back.
   onc_tcp::Room &calls, &replies;
   verbs::LogBudget& log;
+  verbs::CompChannel& events;  // of all RDMA connections
   rpcrdma::CallObserver* observer = nullptr;
+  std::unordered_map<const verbs::Cq*, Session*> by_cq = {};
   std::vector<Session*> busy = {};      // those that need each turn (Session::is_busy)
   std::vector<Session*> changing = {};  // those whose seen_now may be another one than before
   std::vector<Session*> ended = {};     // those that are over
 };
 
 // Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
-// client costs only a socket.
+// client costs only a socket. So does a client that rests (ToRdmaConfig::rest), unless the server may call it back over
+// this connection: the next Call makes another one.
 class Session {
  public:
   // id: no other Session has it. place: its entry among all clients, of which it takes one place. Its address is the
@@ -48,8 +52,10 @@ class Session {
   void start(boost::asio::ip::tcp::socket socket);
   // The device is driven by the caller.
   std::size_t process(TimePoint now);
+  // Its RDMA connection has news: process is due.
+  void on_event() { wake(); }
   // Whether process has something to do in each turn: Calls are under way, or wait. Otherwise it is enough to call it
-  // when the device has moved, and now and then.
+  // after on_event, and now and then.
   bool is_busy() const;
   // Takes it out of SharedBySessions::busy, which the caller does.
   void rest() { listed_ = false; }
@@ -87,6 +93,10 @@ class Session {
 
   void end(const std::string& why, rpcrdma::EndReason reason = rpcrdma::EndReason::kFailed);
   bool connect();
+  bool may_leave_server() const;
+  void leave_server();
+  // Brings SharedBySessions::by_cq up to date.
+  void watch();
   void on_record(onc_tcp::Record record);
   // mark: the observer's, of the Call's arrival.
   void on_call(onc_tcp::Record record, std::uint64_t mark);
@@ -121,8 +131,11 @@ class Session {
   Calls calls_;  // their memory outlives client_'s use of it
   CallsToTcp callbacks_;
   std::unique_ptr<rpcrdma::Client> client_;
-  bool listed_ = false;   // in SharedBySessions::busy
-  bool changes_ = false;  // in SharedBySessions::changing
+  const verbs::Cq* watched_ = nullptr;  // client_'s, in SharedBySessions::by_cq
+  verbs::QpCounters past_;              // of the RDMA connections before
+  bool may_be_called_back_ = false;     // over this RDMA connection
+  bool listed_ = false;                 // in SharedBySessions::busy
+  bool changes_ = false;                // in SharedBySessions::changing
   bool over_ = false;
   rpcrdma::EndReason end_reason_ = rpcrdma::EndReason::kFailed;
   bool held_back_ = false;

@@ -41,6 +41,9 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   auto pd = device.alloc_pd();
   if (!pd.ok()) return apps::to_status(pd.error());
   out->pd_ = std::move(*pd);
+  auto events = device.create_comp_channel();
+  if (!events.ok()) return apps::to_status(events.error());
+  out->events_ = std::move(*events);
   // The Rooms bound the memory. The pool has one record more, for a record that moves to a larger Buffer.
   const std::size_t longest = std::max(config.stream.record.max_record, config.max_item);
   out->buffers_ = std::make_unique<rpcrdma::BufferPool>(*out->pd_, longest, config.max_buffered + longest);
@@ -50,7 +53,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   out->calls_ = std::make_unique<onc_tcp::Room>(*room);
   out->replies_ = std::make_unique<onc_tcp::Room>(*room);
   out->shared_ = std::make_unique<SharedBySessions>(SharedBySessions{out->config_, device, *out->buffers_, *out->calls_,
-                                                                     *out->replies_, out->log_,
+                                                                     *out->replies_, out->log_, *out->events_,
                                                                      config.has_metrics ? &out->metrics_ : nullptr});
   tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
@@ -197,7 +200,8 @@ std::size_t ToRdma::process(TimePoint now) {
     next_trim_ = now + kTrimEvery;
   }
   const std::size_t moved = device_.process(now);
-  if (moved > 0 || now >= next_look_) {
+  take_events();
+  if (now >= next_look_) {
     num_unseen_ = sessions_.size();
     next_look_ = now + kLookEvery;
   }
@@ -205,6 +209,12 @@ std::size_t ToRdma::process(TimePoint now) {
   forget_ended();
   // Requests that follow from the news go out now.
   return moved + news + num_unseen_ + (news > 0 ? device_.process(now) : 0);
+}
+
+void ToRdma::take_events() {
+  while (const verbs::Cq* const cq = events_->get_event()) {
+    if (const auto at = shared_->by_cq.find(cq); at != shared_->by_cq.end()) at->second->on_event();
+  }
 }
 
 std::size_t ToRdma::turn_of_busy() {

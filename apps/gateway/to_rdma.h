@@ -39,6 +39,8 @@ struct ToRdmaConfig {
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_address = 1024;
+  // How long a client without Calls keeps its connection to the server. The next Call makes another one.
+  std::chrono::milliseconds rest{30000};
   std::chrono::milliseconds accept_pause{100};  // before the next accept after the process ran out of descriptors
 
   // The longest Call and the longest Reply find room in this while nothing else holds any.
@@ -52,8 +54,9 @@ class Session;
 struct SharedBySessions;
 
 // ToRdma lets clients that speak RPC over TCP reach an RPC-over-RDMA server. Every TCP connection has its own RDMA
-// connection. When one ends, ToRdma ends the other. Calls and Replies pass through unchanged, XIDs, credentials and
-// verifiers included. The gateway answers a program without an Upper-Layer Binding with PROG_UNAVAIL.
+// connection, but for clients that rest. When one ends, ToRdma ends the other. Calls and Replies pass through
+// unchanged, XIDs, credentials and verifiers included. The gateway answers a program without an Upper-Layer Binding
+// with PROG_UNAVAIL.
 //
 // Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
 // gives way. When all places for connections are taken, in total or for one address, one client gives way to the next
@@ -66,11 +69,10 @@ class ToRdma {
  public:
   // How often it looks for clients that are late or slow.
   static constexpr std::chrono::milliseconds kCheckEvery{200};
-  // How many clients without Calls it looks at in a turn for news of the server, after the device has moved. So a turn
-  // costs the same with any number of them.
-  static constexpr std::size_t kRestingPerTurn = 16;
-  // How often it looks at all of them in any case.
+  // News of a client's RDMA connection that no completion brings are seen within this time. In a turn it looks for them
+  // at so many clients without Calls: a turn costs the same with any number of them.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
+  static constexpr std::size_t kRestingPerTurn = 16;
   // How often it gives memory back that was idle since the last time.
   static constexpr std::chrono::milliseconds kTrimEvery{1000};
 
@@ -99,12 +101,14 @@ class ToRdma {
   void make_room();
   void check();
   void forget_ended();
+  void take_events();
   std::size_t turn_of_busy();
   std::size_t turn_of_resting();
 
   ToRdmaConfig config_;
   verbs::Device& device_;
   std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor_;  // shared with accept_all, which may outlive this object
+  std::unique_ptr<verbs::CompChannel> events_;
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_;
@@ -124,7 +128,7 @@ class ToRdma {
   Sessions sessions_;
   std::unordered_map<std::uint32_t, Place> by_id_;  // sessions_ by their numbers
   Sessions::iterator next_resting_ = sessions_.end();
-  std::size_t num_unseen_ = 0;                    // sessions that were not looked at since the device moved
+  std::size_t num_unseen_ = 0;                    // sessions that are still to be looked at
   std::uint64_t num_calls_ = 0, num_placed_ = 0;  // of ended sessions
 };
 

@@ -382,6 +382,51 @@ TEST_F(ToRdmaDeadlines, TheDeviceIsLookedAfterInTime) {
   EXPECT_EQ(gateway->next_timeout(), gateway_device->next_timeout());
 }
 
+struct RestingClient : ToRdmaDeadlines {
+  void SetUp() override {
+    ToRdmaDeadlines::SetUp();
+    answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  }
+  // So many connections the server has once the clients have rested.
+  std::size_t num_after_rest() {
+    skew += config.rest;
+    settle();
+    return server->num_connections();
+  }
+};
+
+TEST_F(RestingClient, LeavesTheServerUntilItsNextCall) {
+  TcpEnd& client = connect();
+  for (std::uint32_t xid = 1; xid <= 3; ++xid) {
+    ASSERT_EQ(ask(client, nfs_call(xid, kNull, {})), reply_message(xid, {}));
+    EXPECT_EQ(server->num_connections(), 1u);
+    skew += config.rest - ToRdma::kCheckEvery;
+    settle();
+    EXPECT_EQ(server->num_connections(), 1u) << "before its time";
+    EXPECT_EQ(num_after_rest(), 0u);
+    EXPECT_FALSE(client.ended);
+  }
+  const auto snapshot = gateway->snapshot();
+  ASSERT_EQ(snapshot.server.connections.size(), 1u);
+  EXPECT_GE(snapshot.server.connections[0].messages.sends_tx, 3u) << "of all three connections";
+}
+
+TEST_F(RestingClient, StaysWhileACallIsUnderWay) {
+  answer = nullptr;
+  TcpEnd& client = connect();
+  client.send(nfs_call(1, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  EXPECT_EQ(num_after_rest(), 1u);
+  server->reply(calls[0].id, {});
+  EXPECT_TRUE(run([&] { return client.records.size() == 1; }));
+}
+
+TEST_F(RestingClient, StaysWhereTheServerMayCallItBack) {
+  const Octets call = call_message(1, nfsulb::kNfsProgram, nfsulb::kNfsV4, kNull, {});
+  ASSERT_FALSE(ask(connect(), call).empty());
+  EXPECT_EQ(num_after_rest(), 1u);
+}
+
 struct CallbacksToTcpTest : ToRdmaTest {
   // A client that has called once: the server can call back on its connection.
   TcpEnd& open() {
@@ -441,6 +486,24 @@ TEST_F(CallbacksToTcpTest, ACallOfTheServerReachesItsClientAndIsAnswered) {
     EXPECT_EQ((*ended)->message, reply);
   }
   EXPECT_EQ(ask(client, nfs_call(2, kNull, {})), reply_message(2, {}));
+}
+
+// While no time goes by: the gateway does not look at clients without Calls, and hears of the one that has news.
+TEST_F(CallbacksToTcpTest, ACallReachesAClientThatRestsWithoutALookAtAll) {
+  TcpEnd& client = open();
+  frozen = std::chrono::steady_clock::now();
+  settle();
+  for (std::uint32_t xid = 1; xid <= 3; ++xid) {
+    const std::size_t before = client.records.size();
+    const auto ended = call_back(xid, {}, nfsulb::kNfs4CallbackProgram);
+    ASSERT_TRUE(run([&] { return client.records.size() > before; }));
+    client.send(reply_message(xid, {}));
+    ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  }
+  // It may be called back again.
+  skew += config.rest;
+  settle();
+  EXPECT_EQ(server->num_connections(), 1u);
 }
 
 TEST_F(CallbacksToTcpTest, CallsBothWaysUnderOneXidAndNoMoreThanGranted) {
