@@ -207,8 +207,8 @@ std::size_t ToRdma::process(TimePoint now) {
   }
   const std::size_t news = turn_of_busy() + turn_of_resting();
   forget_ended();
-  // Requests that follow from the news go out now.
-  return moved + news + num_unseen_ + (news > 0 ? device_.process(now) : 0);
+  // Requests that follow from the news go out now. Looking at clients that rest is no work.
+  return moved + news + (news > 0 ? device_.process(now) : 0);
 }
 
 void ToRdma::take_events() {
