@@ -193,7 +193,6 @@ void Session::check(TimePoint now) {
   } else if (!waits_since_) {
     waits_since_ = now;
   }
-  if (may_leave_server()) leave_server();
   // The device may be unable to register memory although the Room has space. Each check allows another attempt.
   reply_returns_seen_ = ~std::uint64_t{0};
 }

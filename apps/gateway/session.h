@@ -64,6 +64,9 @@ class Session {
   std::optional<TimePoint> next_timeout() const;
   // Looks for a late client. Call it every ToRdma::kCheckEvery.
   void check(TimePoint now);
+  // Whether it has rested for so long that its RDMA connection may end, at the last check; and ends it.
+  bool may_leave_server() const;
+  void leave_server();
   // Whether it is to be destroyed, but not from a callback.
   bool is_over() const { return over_; }
 
@@ -93,8 +96,6 @@ class Session {
 
   void end(const std::string& why, rpcrdma::EndReason reason = rpcrdma::EndReason::kFailed);
   bool connect();
-  bool may_leave_server() const;
-  void leave_server();
   // Brings SharedBySessions::by_cq up to date.
   void watch();
   void on_record(onc_tcp::Record record);

@@ -164,8 +164,13 @@ void ToRdma::make_room() {
 }
 
 void ToRdma::check() {
+  std::size_t num_leaving = 0;
   for (const auto& session : sessions_) {
-    if (!session->is_over()) session->check(now_);
+    if (session->is_over()) continue;
+    session->check(now_);
+    if (session->is_over() || num_leaving == kLeavingPerCheck || !session->may_leave_server()) continue;
+    session->leave_server();
+    ++num_leaving;
   }
   make_room();
 }

@@ -73,6 +73,9 @@ class ToRdma {
   // at so many clients without Calls: a turn costs the same with any number of them.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
   static constexpr std::size_t kRestingPerTurn = 16;
+  // How many clients at rest leave the server in one look: to end a connection takes a while, and thousands may come to
+  // rest together.
+  static constexpr std::size_t kLeavingPerCheck = 64;
   // How often it gives memory back that was idle since the last time.
   static constexpr std::chrono::milliseconds kTrimEvery{1000};
 

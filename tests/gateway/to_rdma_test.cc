@@ -411,6 +411,16 @@ TEST_F(RestingClient, LeavesTheServerUntilItsNextCall) {
   EXPECT_GE(snapshot.server.connections[0].messages.sends_tx, 3u) << "of all three connections";
 }
 
+TEST_F(RestingClient, LeavesAmongAFewAtATime) {
+  constexpr std::size_t kNum = ToRdma::kLeavingPerCheck + 10;
+  for (std::size_t i = 0; i < kNum; ++i) ASSERT_FALSE(ask(connect(), nfs_call(1, kNull, {})).empty());
+  ASSERT_EQ(server->num_connections(), kNum);
+  EXPECT_EQ(num_after_rest(), kNum - ToRdma::kLeavingPerCheck);
+  skew += ToRdma::kCheckEvery;
+  settle();
+  EXPECT_EQ(server->num_connections(), 0u);
+}
+
 TEST_F(RestingClient, StaysWhileACallIsUnderWay) {
   answer = nullptr;
   TcpEnd& client = connect();
