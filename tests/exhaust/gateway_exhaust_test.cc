@@ -58,7 +58,7 @@ Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
 
 // Attackers over TCP of the gateway to a server over RDMA.
 std::vector<Attack> attacks_over_tcp() {
-  constexpr std::string_view kConnections = "connections (a descriptor and about 10 KB each)";
+  constexpr std::string_view kConnections = "connections (a descriptor and about 12 KB each at rest)";
   constexpr std::uint32_t kLongest = (4 << 20) - 4;
   using enum Attack::Over;
   return {
