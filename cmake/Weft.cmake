@@ -38,7 +38,7 @@ function(weft_library name)
   if(name MATCHES "_(testing|suite|fakes)$" OR CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
     return()
   endif()
-  # Eight sources a compilation: half the time of a build, since their headers are read once.
+  # Several sources in one compilation: half the time of a build, since their headers are read once.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE ${WEFT_UNITY_BATCH})
   # Then g++ takes an empty absl::InlinedVector in a std::optional for uninitialised, and an anonymous namespace for one
   # that several programs share. clang reads each source by itself, with these two warnings.

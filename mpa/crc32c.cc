@@ -18,8 +18,8 @@ namespace weft::mpa {
 
 namespace {
 
-// Shorter runs of octets are left to ISA-L, and those of a few words to a loop: ISA-L's function would spend most of
-// its time on its way in and out.
+// Runs of fewer octets than kMinMixedLen go to ISA-L. Runs of at most kMaxLoopLen octets go to a loop: on so few,
+// ISA-L's function spends most of its time on entry and exit.
 constexpr std::size_t kMinMixedLen = 448;
 constexpr std::size_t kMaxLoopLen = 128;
 

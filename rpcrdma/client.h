@@ -68,9 +68,9 @@ struct ClientConfig {
   // Receives the reason for each connection that ends, each Reply that is discarded and each Call that is sent again.
   // For the server's Calls it receives the same events as ServerConfig::log. Called on the client's thread.
   verbs::Log log = {};
-  // The channel for the events of completion queues, of a program with many clients of one device. The program takes
-  // its events, and calls progress for the client whose completion_queue() one names. It outlives the client; null: the
-  // client has a channel of its own.
+  // The channel for events of the client's completion queues. It is for a program with many clients of one device. The
+  // program takes the events in the client's thread, and calls progress for the client whose completion_queue() an
+  // event names. The channel outlives the client; null: the client has a channel of its own.
   verbs::CompChannel* events = nullptr;
   // Hears of each message and of the end of each connection. It outlives the client; null: none.
   LinkObserver* observer = nullptr;
@@ -126,7 +126,7 @@ class Client {
   // progress is process without Device::process, for a program with many clients of one device: it drives the device
   // itself, before and after it has called progress for the clients that have something to do.
   std::size_t progress(TimePoint now);
-  // The completion queue of the connection; null without one. Another connection has another one.
+  // The completion queue of the present connection; null without one. Each connection has its own.
   const verbs::Cq* completion_queue() const;
   std::optional<TimePoint> next_timeout() const;
   int fd() const;

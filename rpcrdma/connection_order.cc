@@ -28,13 +28,13 @@ class ConnectionOrder::Judge {
   Judge(TimePoint now, TimePoint::duration first_call, bool has_many_new, std::uint64_t& num_judged)
       : now_(now), first_call_(first_call), has_many_new_(has_many_new), num_judged_(num_judged) {}
 
-  // Whether one of these was silent for so long.
+  // Whether one of these was silent for that time.
   bool is_silent(const std::set<Key>& connections, TimePoint::duration silence) const {
     if (connections.empty()) return false;
     ++num_judged_;
     return now_ - connections.begin()->used_at >= silence;
   }
-  // Whether one of these had the time for a first Call.
+  // Whether the time for the first Call of one of these has passed.
   bool is_unused(const std::set<Key>& new_connections) const { return is_silent(new_connections, first_call_); }
   std::optional<std::uint32_t> unused(const ByKind& of) const {
     const std::set<Key>& connections = of[index_of(Kind::kNew)];

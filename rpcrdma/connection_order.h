@@ -16,11 +16,11 @@
 
 namespace weft::rpcrdma {
 
-// ConnectionOrder says which connection of a Server, or of a gateway, gives way to a newcomer. A connection that never
-// carried a Call in its first second goes before all others. Else the group of addresses with most connections gives
-// one up: one that has rested for a second; then one that was silent for a second with Calls under way, which its
-// client sends again; then one without a Call yet, if these are more than a quarter of all; then any; last of all one
-// whose Calls must not run twice. Of several the one that was silent longest goes.
+// ConnectionOrder says which connection of a Server, or of a gateway, gives way to a newcomer. A connection without
+// a Call goes before all others once the time for its first Call has passed. Else the group of addresses with most
+// connections gives one up: one that has rested for a second; then one that was silent for a second with Calls under
+// way, which its client sends again; then one without a Call yet, if these are more than a quarter of all; then any;
+// last of all one whose Calls must not run twice. Of several the one that was silent longest goes.
 //
 // A group gives up a connection that is not at rest only to another group that then has no more connections than it
 // keeps. Ledger::gives_way has the same rules and judges every connection. Here all connections are in order by what
@@ -37,7 +37,7 @@ class ConnectionOrder {
     friend auto operator<=>(const Seen&, const Seen&) = default;
   };
 
-  // A connection without a Call goes before all others from this time on after its arrival.
+  // first_call: the time that each connection has for its first Call, from its arrival on.
   explicit ConnectionOrder(TimePoint::duration first_call = std::chrono::seconds(1)) : first_call_(first_call) {}
 
   // Each connection has a serial number of its own.

@@ -39,8 +39,8 @@ struct SharedBySessions {
 };
 
 // Session is one TCP client of a ToRdma with its RDMA connection. The first Call makes the RDMA connection, so a silent
-// client costs only a socket. So does a client that rests (ToRdmaConfig::rest), unless the server may call it back over
-// this connection: the next Call makes another one.
+// client costs only a socket. After ToRdmaConfig::rest without a Call the RDMA connection ends, unless the server may
+// call the client back over it. The client's next Call makes another one.
 class Session {
  public:
   // id: no other Session has it. place: its entry among all clients, of which it takes one place. Its address is the
@@ -64,8 +64,9 @@ class Session {
   std::optional<TimePoint> next_timeout() const;
   // Looks for a late client. Call it every ToRdma::kCheckEvery.
   void check(TimePoint now);
-  // Whether it has rested for so long that its RDMA connection may end, at the last check; and ends it.
+  // Whether its RDMA connection may end, because it had rested for ToRdmaConfig::rest at the last check.
   bool may_leave_server() const;
+  // Ends its RDMA connection. Not from a callback.
   void leave_server();
   // Whether it is to be destroyed, but not from a callback.
   bool is_over() const { return over_; }
@@ -134,7 +135,7 @@ class Session {
   std::unique_ptr<rpcrdma::Client> client_;
   const verbs::Cq* watched_ = nullptr;  // client_'s, in SharedBySessions::by_cq
   verbs::QpCounters past_;              // of the RDMA connections before
-  bool may_be_called_back_ = false;     // over this RDMA connection
+  bool may_be_called_back_ = false;     // over client_'s connection, which then stays
   bool listed_ = false;                 // in SharedBySessions::busy
   bool changes_ = false;                // in SharedBySessions::changing
   bool over_ = false;

@@ -69,12 +69,12 @@ class ToRdma {
  public:
   // How often it looks for clients that are late or slow.
   static constexpr std::chrono::milliseconds kCheckEvery{200};
-  // News of a client's RDMA connection that no completion brings are seen within this time. In a turn it looks for them
-  // at so many clients without Calls: a turn costs the same with any number of them.
+  // The end of an RDMA connection at rest is seen within this time, if no completion announces it: all clients are
+  // looked at so often. A turn looks at kRestingPerTurn of them, so it costs the same with any number of clients.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
   static constexpr std::size_t kRestingPerTurn = 16;
-  // How many clients at rest leave the server in one look: to end a connection takes a while, and thousands may come to
-  // rest together.
+  // The most clients at rest that leave the server in one check. Thousands may come to rest together, and to end all of
+  // their connections at once would hold up the clients that work.
   static constexpr std::size_t kLeavingPerCheck = 64;
   // How often it gives memory back that was idle since the last time.
   static constexpr std::chrono::milliseconds kTrimEvery{1000};
@@ -126,7 +126,7 @@ class ToRdma {
     rpcrdma::ConnectionOrder::Seen seen;  // as order_ has it
   };
   Ledger places_{{}};
-  // A client that was never answered has done nothing for which it may keep its place.
+  // A client that was never answered has no claim to its place.
   rpcrdma::ConnectionOrder order_{TimePoint::duration::zero()};
   Sessions sessions_;
   std::unordered_map<std::uint32_t, Place> by_id_;  // sessions_ by their numbers

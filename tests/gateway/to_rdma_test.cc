@@ -387,7 +387,7 @@ struct RestingClient : ToRdmaDeadlines {
     ToRdmaDeadlines::SetUp();
     answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
   }
-  // So many connections the server has once the clients have rested.
+  // The number of the server's connections after the clients have rested.
   std::size_t num_after_rest() {
     skew += config.rest;
     settle();
@@ -498,7 +498,7 @@ TEST_F(CallbacksToTcpTest, ACallOfTheServerReachesItsClientAndIsAnswered) {
   EXPECT_EQ(ask(client, nfs_call(2, kNull, {})), reply_message(2, {}));
 }
 
-// While no time goes by: the gateway does not look at clients without Calls, and hears of the one that has news.
+// No time goes by, so the gateway does not look at all clients. The event names the client that has news.
 TEST_F(CallbacksToTcpTest, ACallReachesAClientThatRestsWithoutALookAtAll) {
   TcpEnd& client = open();
   frozen = std::chrono::steady_clock::now();
