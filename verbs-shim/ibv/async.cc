@@ -132,7 +132,7 @@ void AsyncHub::dispatch_to(const void* key, AsyncEvent event) {
   event.qp = object.qp;
   event.srq = object.srq;
   if (object.cq != nullptr) object.cq->on_overflow();
-  if (object.qp != nullptr) object.qp->on_async(event.type);
+  if (object.qp != nullptr && !object.qp->on_async(event.type)) return;
   object.queue->push(std::move(event));
 }
 

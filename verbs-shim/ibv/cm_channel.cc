@@ -162,6 +162,7 @@ void end(Endpoint& endpoint) {
   endpoint.state = State::kEnded;
   if (qp == nullptr) return;
   qp->reset();
+  qp->expect_flushes();
   qp->flush_forgotten();
   qp->tell_last_receive();
 }

@@ -215,4 +215,12 @@ Status IbvCq::req_notify(bool solicited_only) {
   return {};
 }
 
+void IbvCq::expect_flushes() {
+  Armed was = Armed::kSolicited;
+  if (!device_.is_rxe() || channel_ == nullptr || !armed_.compare_exchange_strong(was, Armed::kNext)) return;
+  // Flushes from before fire nothing any more.
+  const bool missed = ::ibv_req_notify_cq(cq_, 0) != 0 || pump();
+  if (missed && armed_.exchange(Armed::kNot) != Armed::kNot) channel_->push(*this);
+}
+
 }  // namespace weft::verbs::ibv

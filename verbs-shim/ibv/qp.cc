@@ -221,13 +221,20 @@ void IbvQp::flush_forgotten() {
 }
 
 void IbvQp::tell_last_receive() {
-  if (srq_ == nullptr || !device_.is_software() || told_last_.exchange(true)) return;
+  if (srq_ == nullptr || !device_.is_software() || told_last_.load()) return;
   device_.hub().raise(qp_, AsyncEventType::kQpLastWqeReached);
 }
 
-void IbvQp::on_async(AsyncEventType type) {
-  if (type == AsyncEventType::kCommEst || type == AsyncEventType::kQpLastWqeReached) return;  // no failures
-  failure_.store(async_event_str(type), std::memory_order_relaxed);
+bool IbvQp::on_async(AsyncEventType type) {
+  // rxe of Linux 6.12 raises it each time that it looks at a queue pair in error.
+  if (type == AsyncEventType::kQpLastWqeReached) return !told_last_.exchange(true);
+  if (type != AsyncEventType::kCommEst) failure_.store(async_event_str(type), std::memory_order_relaxed);
+  return true;
+}
+
+void IbvQp::expect_flushes() {
+  send_cq_->expect_flushes();
+  if (recv_cq_ != send_cq_) recv_cq_->expect_flushes();
 }
 
 // Drivers refuse the request, or keep it for ever.
@@ -265,11 +272,13 @@ void IbvQp::remember(const ibv_wc& wc) {
   }
 }
 
-void IbvQp::note_failure(ibv_wc_status status) {
-  if (status == IBV_WC_SUCCESS) return;
-  ended_.store(true, std::memory_order_release);
-  if (status == IBV_WC_WR_FLUSH_ERR || failure() != nullptr) return;
-  failure_.store(wc_status_str(from_ibv(status)), std::memory_order_relaxed);
+bool IbvQp::note_failure(ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS) return false;
+  const bool first = !ended_.exchange(true, std::memory_order_acq_rel);
+  if (status != IBV_WC_WR_FLUSH_ERR && failure() == nullptr) {
+    failure_.store(wc_status_str(from_ibv(status)), std::memory_order_relaxed);
+  }
+  return first;
 }
 
 // Only an error is for the user, as that of every unsignaled request is.
@@ -283,7 +292,7 @@ bool IbvQp::on_hidden(ibv_wc& wc) {
 
 bool IbvQp::on_completion(ibv_wc& wc) {
   if (flushed_.load(std::memory_order_acquire)) return false;
-  note_failure(wc.status);
+  const bool ends = note_failure(wc.status);
   if (wc.wr_id == kMarkerId && marker_.exchange(false)) {
     if (draining_) drained();
     return false;
@@ -298,8 +307,9 @@ bool IbvQp::on_completion(ibv_wc& wc) {
   if (wc.status != IBV_WC_SUCCESS) {
     if (draining_) {
       drained();
-    } else if (wc.status != IBV_WC_WR_FLUSH_ERR && !device_.is_iwarp() && endpoint_->connected()) {
-      // No Terminate tells the peer that the connection is over.
+    } else if (ends && !device_.is_iwarp() && endpoint_->connected()) {
+      // No Terminate tells the peer that the connection is over. The first error may be a flush: rxe of Linux 6.12
+      // flushes the request that failed, too.
       ::rdma_disconnect(endpoint_->id);
     }
     return for_user;

@@ -37,7 +37,8 @@ class IbvQp : public Qp {
 
   // For the Cqs and the asynchronous events. False: the completion is the backend's own. Puts the user's wr_id into wc.
   bool on_completion(ibv_wc& wc);
-  void on_async(AsyncEventType type);
+  // False: the user has the event already.
+  bool on_async(AsyncEventType type);
 
   // For the connection manager.
   void disconnect();
@@ -47,8 +48,10 @@ class IbvQp : public Qp {
   void reset();
   // The connection is over and the kernel has flushed: flushes the requests that the kernel forgot.
   void flush_forgotten();
-  // Reports that no more receives are taken from the Srq. The kernel's software devices do not report it.
+  // Reports that no more receives are taken from the Srq. Some of the kernel's software devices do not report it.
   void tell_last_receive();
+  // The queue pair is in error: the flushes that follow wake a caller that waits for solicited events.
+  void expect_flushes();
   // Takes the completions of its Cq, so that a disconnect goes on.
   void pump();
   bool is_draining() const { return draining_.load(std::memory_order_acquire); }
@@ -65,7 +68,8 @@ class IbvQp : public Qp {
   int hand_over(ibv_recv_wr& raw);
   void remember(const ibv_wc& wc);
   bool on_hidden(ibv_wc& wc);
-  void note_failure(ibv_wc_status status);
+  // Whether the connection ends with this completion.
+  bool note_failure(ibv_wc_status status);
   bool sends_under_way() const { return signaled_ > 0 || unsignaled_tail_; }
   bool dead() const { return ended_.load(std::memory_order_acquire) || draining_.load(std::memory_order_acquire); }
   bool post_marker();
@@ -92,7 +96,7 @@ class IbvQp : public Qp {
   std::atomic<bool> flushed_{false};              // by flush_forgotten: later completions repeat its flushes
   std::atomic<bool> draining_{false};             // disconnect waits for the marker
   std::atomic<bool> marker_{false};               // it is posted; its completion is never delivered
-  std::atomic<bool> told_last_{false};            // by tell_last_receive
+  std::atomic<bool> told_last_{false};            // by the device or by tell_last_receive
   std::atomic<bool> ended_{false};                // the connection is gone, or an error came
   std::atomic<const char*> failure_{nullptr};
 };

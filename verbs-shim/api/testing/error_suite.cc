@@ -153,7 +153,7 @@ TEST_P(VerbsTest, LocalKeyIsChecked) {
   ASSERT_TRUE(client_.send({sge}, 4).ok());
   const auto wc = wait_wc(client_);
   ASSERT_TRUE(wc);
-  EXPECT_EQ(wc->status, WcStatus::kLocProtErr);
+  EXPECT_EQ(wc->status, GetParam().wrong_lkey);
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
 }
@@ -189,7 +189,7 @@ TEST_P(VerbsTest, SourceDeregisteredWhileQueued) {
   client_.device->process(now());  // some left, some are cut, some wait
   from.reset();
   ASSERT_TRUE(drive([&] { return client_.wcs.size() == 32; }));
-  EXPECT_GE(count(client_.wcs)[WcStatus::kLocProtErr] + count(client_.wcs)[WcStatus::kSuccess], 1);
+  EXPECT_GE(count(client_.wcs)[GetParam().wrong_lkey] + count(client_.wcs)[WcStatus::kSuccess], 1);
 }
 
 TEST_P(VerbsTest, EveryRequestEndsOnceWhenThePeerVanishes) {
@@ -247,6 +247,7 @@ TEST_P(VerbsTest, IdDestroyedUnderItsQp) {
   client_.id.reset();
   client_.collect();
   EXPECT_EQ(client_.qp->state(), QpState::kErr);
+  if (GetParam().own_progress) drive([&] { return !client_.wcs.empty(); });  // the kernel flushes in its own time
   ASSERT_EQ(client_.wcs.size(), 1u);
   EXPECT_EQ(client_.wcs[0].status, WcStatus::kWrFlushErr);
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kDisconnected); }));

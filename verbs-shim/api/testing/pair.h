@@ -50,6 +50,9 @@ struct Backend {
   bool counters = true;
   // Whether the end of a broken connection says why: a status with kDisconnected, the Terminate in Wc::vendor_err.
   bool tells_why = true;
+  // How a request with a wrong lkey completes, and a bind that its region does not allow.
+  WcStatus wrong_lkey = WcStatus::kLocProtErr;
+  WcStatus refused_bind = WcStatus::kMwBindErr;
   // Skipped tests, each with the device's deviation from the API.
   std::map<std::string, std::string> deviations{};
 };

@@ -193,7 +193,7 @@ TEST_P(WindowTest, BindOfWhatTheRegionDoesNotAllowFails) {
   const auto wc = wait_wc(server_);
   ASSERT_TRUE(wc);
   EXPECT_EQ(wc->wr_id, 7u);
-  EXPECT_EQ(wc->status, WcStatus::kMwBindErr);
+  EXPECT_EQ(wc->status, GetParam().refused_bind);
   ASSERT_TRUE(
       drive([&] { return client_.has(CmEventType::kDisconnected) && server_.has(CmEventType::kDisconnected); }));
 }
