@@ -23,6 +23,27 @@ if(WEFT_SANITIZE)
   target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)
   target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
+  if(WEFT_SANITIZE MATCHES undefined)
+    # Where UBSan looks for null pointers, g++ takes no comparison of a function's address for a constant (GCC bug 71962).
+    # Some versions of abseil's tables have one, Debian 13's among them. ASan notices a null pointer, too.
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    set(CMAKE_REQUIRED_FLAGS "-std=c++20 -fsanitize=${WEFT_SANITIZE}")
+    check_cxx_source_compiles("
+      #include <utility>
+      #include <absl/container/flat_hash_set.h>
+      struct Key {
+        int value;
+        bool operator==(const Key&) const = default;
+        template <typename H> friend H AbslHashValue(H hash, const Key& key) { return H::combine(std::move(hash), key.value); }
+      };
+      void insert(absl::flat_hash_set<Key>& keys) { keys.insert(Key{1}); }" WEFT_ABSEIL_TAKES_NULL_CHECKS)
+    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+    unset(CMAKE_REQUIRED_FLAGS)
+    if(NOT WEFT_ABSEIL_TAKES_NULL_CHECKS)
+      target_compile_options(weft_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
+    endif()
+  endif()
   if(WEFT_SANITIZE MATCHES address)
     # Half of the time that a program takes to start under ASan is the relocation of its tables.
     target_link_options(weft_options INTERFACE -no-pie)
