@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 
 namespace weft::rpcrdma {
 
@@ -36,9 +37,12 @@ class ConnectionOrder::Judge {
   }
   // Whether the time for the first Call of one of these has passed.
   bool is_unused(const std::set<Key>& new_connections) const { return is_silent(new_connections, first_call_); }
-  std::optional<std::uint32_t> unused(const ByKind& of) const {
+  // takes_young: whether the newcomer may take the place of one that came a moment ago.
+  std::optional<std::uint32_t> unused(const ByKind& of, bool takes_young) const {
     const std::set<Key>& connections = of[index_of(Kind::kNew)];
-    return is_unused(connections) ? std::optional(connections.begin()->serial) : std::nullopt;
+    const bool goes =
+        is_silent(connections, takes_young ? first_call_ : std::max(first_call_, TimePoint::duration(kSilence)));
+    return goes ? std::optional(connections.begin()->serial) : std::nullopt;
   }
   std::optional<std::uint32_t> at_rest(const ByKind& of) const { return silent(of, Kind::kIdle); }
   // Any connection, where unused() names none.
@@ -134,15 +138,17 @@ std::optional<std::uint32_t> ConnectionOrder::gives_way(const std::string& newco
   const Group* own = at == groups_.end() ? nullptr : &at->second;
   if (only_own) {
     if (own == nullptr) return std::nullopt;
-    if (const auto out = judge.unused(own->connections)) return out;
+    if (const auto out = judge.unused(own->connections, true)) return out;
     return judge.any(own->connections);
   }
+  const std::size_t own_size = own == nullptr ? 0 : own->size;
   if (judge.is_unused(new_)) {
-    for (auto of_size = by_size_.rbegin(); of_size != by_size_.rend(); ++of_size) {
-      if (const auto out = judge.unused(of_size->second)) return out;
+    for (const auto& [size, connections] : std::views::reverse(by_size_)) {
+      if (const auto out = judge.unused(connections, size > own_size + 1)) return out;
+      if (size != own_size) continue;
+      if (const auto out = judge.unused(own->connections, true)) return out;
     }
   }
-  const std::size_t own_size = own == nullptr ? 0 : own->size;
   for (auto of_size = by_size_.rbegin(); of_size != by_size_.rend(); ++of_size) {
     const auto& [size, connections] = *of_size;
     if (size < own_size) break;

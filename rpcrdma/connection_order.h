@@ -22,10 +22,10 @@ namespace weft::rpcrdma {
 // way, which its client sends again; then one without a Call yet, if these are more than a quarter of all; then any;
 // last of all one whose Calls must not run twice. Of several the one that was silent longest goes.
 //
-// A group gives up a connection that is not at rest only to another group that then has no more connections than it
-// keeps. Ledger::gives_way has the same rules and judges every connection. Here all connections are in order by what
-// they were last seen to be, so each operation takes a time that grows with the logarithm of their number. Values
-// without I/O or clock.
+// A group gives up a connection that is not at rest, or one without a Call that came less than a second ago, only to
+// another group that then has no more connections than it keeps. Ledger::gives_way has the same rules and judges every
+// connection. Here all connections are in order by what they were last seen to be, so each operation takes a time that
+// grows with the logarithm of their number. Values without I/O or clock.
 class ConnectionOrder {
  public:
   // kNew: without a Call so far. kIdle: without a Call under way. kBusy: with Calls under way, all of which may run

@@ -33,14 +33,22 @@ class ConnectionOrderTest : public ::testing::TestWithParam<milliseconds> {
     Lease place;
   };
 
-  Ledger::Standing standing_of(const ConnectionOrder::Seen& seen) const {
+  std::size_t size_of(const std::string& group) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(open, [&](const auto& one) { return one.second.group == group; }));
+  }
+  // As a newcomer of that group finds it.
+  Ledger::Standing standing_of(const Open& one, const std::string& newcomer) const {
+    const ConnectionOrder::Seen& seen = one.seen;
     using Tenure = Ledger::Tenure;
     const auto num_new =
         std::ranges::count_if(open, [](const auto& one) { return one.second.seen.kind == Kind::kNew; });
     const bool has_many_new = static_cast<std::size_t>(num_new) > open.size() / 4;
     const bool is_new = seen.kind == Kind::kNew;
     if (seen.kind == Kind::kOnce) return {.tenure = Tenure::kBusy, .weight = 0, .since = seen.used_at};
-    if (is_new && now - seen.used_at >= first_call) return {.tenure = Tenure::kUnused, .since = seen.used_at};
+    const bool may_go_young = one.group == newcomer || size_of(one.group) > size_of(newcomer) + 1;
+    const auto kept = may_go_young ? first_call : std::max(first_call, milliseconds(1000));
+    if (is_new && now - seen.used_at >= kept) return {.tenure = Tenure::kUnused, .since = seen.used_at};
     if (now - seen.used_at < seconds(1)) {
       return {.tenure = Tenure::kBusy, .weight = has_many_new && is_new ? 2u : 1u, .since = seen.used_at};
     }
@@ -53,7 +61,7 @@ class ConnectionOrderTest : public ::testing::TestWithParam<milliseconds> {
       const bool only_own = places.asks(group, 1) == Ledger::Verdict::kAddress;
       const auto out = order.gives_way(group, only_own, now);
       const auto expected =
-          places.gives_way(group, 1, [this](std::uint64_t tag) { return standing_of(open.at(tag).seen); });
+          places.gives_way(group, 1, [&](std::uint64_t tag) { return standing_of(open.at(tag), group); });
       ASSERT_EQ(out.has_value(), expected.has_value());
       if (!out) return void(++num_refused);
       ASSERT_EQ(*out, *expected);

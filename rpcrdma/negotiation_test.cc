@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpcrdma/profiles.h"
@@ -23,7 +24,7 @@ using Kind = Negotiation::Step::Kind;
 constexpr std::uint32_t kXid = 0x00c0ffee;
 constexpr std::uint32_t kCredit = 8;
 
-const Profile& named(const std::string& name) {
+const Profile& named(std::string_view name) {
   return profile_of(parse_protocol(name).value());
 }
 

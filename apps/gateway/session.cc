@@ -176,7 +176,11 @@ void Session::wake() {
 rpcrdma::ConnectionOrder::Seen Session::seen_now() const {
   using Kind = rpcrdma::ConnectionOrder::Kind;
   Kind kind = Kind::kNew;
-  if (used_) kind = num_once_ > 0 ? Kind::kOnce : calls_.empty() && !blocked_ ? Kind::kIdle : Kind::kBusy;
+  if (num_once_ > 0) {
+    kind = Kind::kOnce;
+  } else if (used_) {
+    kind = calls_.empty() && !blocked_ ? Kind::kIdle : Kind::kBusy;
+  }
   return {.kind = kind, .used_at = used_at_};
 }
 

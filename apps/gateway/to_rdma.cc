@@ -117,7 +117,10 @@ void ToRdma::take_in(tcp::socket socket) {
     }
     return;
   }
-  const rpcrdma::ConnectionId id{static_cast<std::uint32_t>(++sums_.opened)};
+  ++sums_.opened;
+  do ++last_id_.value;
+  while (by_id_.contains(last_id_.value));
+  const rpcrdma::ConnectionId id = last_id_;
   auto& session = sessions_.emplace_back(
       std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address), now_));
   const Place place{std::prev(sessions_.end()), session->seen_now()};
@@ -243,9 +246,13 @@ std::size_t ToRdma::turn_of_resting() {
   std::size_t moved = 0;
   for (std::size_t i = 0; i < kRestingPerTurn && num_unseen_ > 0; ++i, --num_unseen_) {
     if (next_resting_ == sessions_.end()) next_resting_ = sessions_.begin();
-    if (next_resting_ == sessions_.end()) break;
+    if (next_resting_ == sessions_.end()) {
+      num_unseen_ = 0;
+      break;
+    }
     Session& session = **next_resting_++;
     if (!session.is_over()) moved += session.process(now_);
+    if (!session.is_over() && session.is_busy()) session.on_event();
   }
   return moved;
 }

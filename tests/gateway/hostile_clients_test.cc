@@ -290,6 +290,23 @@ TEST_F(FewPlaces, AnAddressThatHasAllOfItsOwnTakesNoneOfAnothers) {
   EXPECT_TRUE(clients[0]->ended);
 }
 
+// A client that connects again and again takes no place from one that waits for its first answer.
+TEST_F(FewPlaces, AClientThatWaitsForItsFirstAnswerKeepsItsPlaceBesideAddressesWithMore) {
+  for (std::size_t i = 0; i < kPlaces - 1; ++i) connect_useful(i < 5 ? "127.0.0.1" : "127.0.0.2");
+  const std::size_t num = calls.size();
+  const auto answer_before = std::exchange(answer, nullptr);
+  TcpEnd& waits = connect("127.0.0.3");
+  waits.send(nfs_call(1, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == num + 1; }));
+  answer = answer_before;
+  for (int i = 0; i < 10; ++i) connect_useful(i % 2 == 0 ? "127.0.0.1" : "127.0.0.4");
+  EXPECT_FALSE(waits.ended);
+  // After a second without an answer it gives way to any newcomer.
+  pass(std::chrono::seconds(1));
+  connect_useful("127.0.0.1");
+  EXPECT_TRUE(waits.ended);
+}
+
 // A client whose first Call was answered, and whose second one the server keeps.
 struct BusyPlaces : FewPlaces {
   TcpEnd& connect_busy(const char* from, std::uint32_t procedure = kNull) {
@@ -355,6 +372,23 @@ TEST_F(BusyPlaces, ClientsWhoseCallsMustNotRunTwiceGiveWayLast) {
   }
   EXPECT_EQ(num_ended(again), 3u);
   EXPECT_EQ(num_ended(once), 0u);
+}
+
+// As a client sends it again that has lost its connection.
+TEST_F(BusyPlaces, AFirstCallThatMustNotRunTwiceGivesWayLast) {
+  const auto answer_before = std::exchange(answer, nullptr);
+  TcpEnd& once = connect("127.0.0.1");
+  once.send(nfs_call(1, kRemove, remove_args()));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  answer = answer_before;
+  std::vector<TcpEnd*> again;
+  for (std::size_t i = 1; i < 2 * kPlacesPerAddress - 1; ++i) {
+    pass(std::chrono::milliseconds(1));
+    TcpEnd& client = connect_busy("127.0.0.1");
+    if (i < kPlacesPerAddress) again.push_back(&client);
+  }
+  EXPECT_FALSE(once.ended);
+  EXPECT_EQ(num_ended(again), kPlacesPerAddress - 1);
 }
 
 TEST_F(FewPlaces, OneAddressLeavesPlacesToOthers) {

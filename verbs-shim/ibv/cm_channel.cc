@@ -162,7 +162,6 @@ void end(Endpoint& endpoint) {
   endpoint.state = State::kEnded;
   if (qp == nullptr) return;
   qp->reset();
-  qp->expect_flushes();
   qp->flush_forgotten();
   qp->tell_last_receive();
 }

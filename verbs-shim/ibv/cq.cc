@@ -205,7 +205,9 @@ void IbvCq::remove(IbvQp& qp) {
 }
 
 Status IbvCq::req_notify(bool solicited_only) {
-  if (device_.is_siw()) solicited_only = false;  // siw would arm for solicited events and then fire for nothing
+  // siw would arm for solicited events and then fire for nothing; rxe of Linux 6.12 fires for solicited messages, and
+  // for no request that failed.
+  if (device_.is_software()) solicited_only = false;
   // A Cq that is armed for the next completion stays so; some drivers would forget it.
   if (solicited_only && armed_.load(std::memory_order_relaxed) == Armed::kNext) return {};
   armed_.store(solicited_only ? Armed::kSolicited : Armed::kNext, std::memory_order_relaxed);
@@ -213,14 +215,6 @@ Status IbvCq::req_notify(bool solicited_only) {
     return call_error("ibv_req_notify_cq", err);
   }
   return {};
-}
-
-void IbvCq::expect_flushes() {
-  Armed was = Armed::kSolicited;
-  if (!device_.is_rxe() || channel_ == nullptr || !armed_.compare_exchange_strong(was, Armed::kNext)) return;
-  // Flushes from before fire nothing any more.
-  const bool missed = ::ibv_req_notify_cq(cq_, 0) != 0 || pump();
-  if (missed && armed_.exchange(Armed::kNot) != Armed::kNot) channel_->push(*this);
 }
 
 }  // namespace weft::verbs::ibv

@@ -76,9 +76,6 @@ class IbvCq : public Cq {
   // Takes an entry of the Cq for a completion that the user does not get. False: all are in use.
   bool reserve_hidden();
   void release_hidden(std::uint32_t num) { hidden_room_.add(num); }
-  // A caller that waits for solicited events is woken by flushes, too: rxe of Linux 6.12 raises no solicited event for
-  // them.
-  void expect_flushes();
   void on_overflow() { overflown_.store(true, std::memory_order_release); }
   // For CompChannel::get_event.
   void on_fired() { armed_.store(Armed::kNot, std::memory_order_relaxed); }

@@ -232,11 +232,6 @@ bool IbvQp::on_async(AsyncEventType type) {
   return true;
 }
 
-void IbvQp::expect_flushes() {
-  send_cq_->expect_flushes();
-  if (recv_cq_ != send_cq_) recv_cq_->expect_flushes();
-}
-
 // Drivers refuse the request, or keep it for ever.
 Status IbvQp::fail_without_depth(const SendWr& wr) {
   failure_.store("a Read or Atomic on a connection with an initiator_depth of 0", std::memory_order_relaxed);
@@ -363,7 +358,11 @@ Status IbvQp::modify(QpState state) {
 }
 
 void IbvQp::disconnect() {
-  if (dead()) return;
+  if (dead()) {
+    // The requests may have failed before the connection was there: then it has not ended with them.
+    if (!draining_ && !device_.is_iwarp() && endpoint_->connected()) ::rdma_disconnect(endpoint_->id);
+    return;
+  }
   if (!sends_under_way() || !post_marker()) {
     end();
     ::rdma_disconnect(endpoint_->id);

@@ -50,8 +50,6 @@ class IbvQp : public Qp {
   void flush_forgotten();
   // Reports that no more receives are taken from the Srq. Some of the kernel's software devices do not report it.
   void tell_last_receive();
-  // The queue pair is in error: the flushes that follow wake a caller that waits for solicited events.
-  void expect_flushes();
   // Takes the completions of its Cq, so that a disconnect goes on.
   void pump();
   bool is_draining() const { return draining_.load(std::memory_order_acquire); }
