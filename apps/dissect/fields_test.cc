@@ -30,7 +30,8 @@ struct Fields final : Listener {
       if (layer.kind != LayerKind::kRpcRdma && layer.kind != LayerKind::kRpc) continue;
       for (const Field& field : layer.fields) {
         std::string text = std::string(field.name) + ": " + field.value;
-        for (const std::uint8_t octet : octets_at(frame, {field.source, field.at, field.len})) {
+        const Place place{field.source, field.at, field.len};
+        for (const std::uint8_t octet : octets_at(frame, place)) {
           text += fmt::format(" {:02x}", octet);
         }
         told.push_back(text);
