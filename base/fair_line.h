@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,11 +27,12 @@ namespace weft {
 // Waiting earns nothing. A client that comes into the line counts as if it had received as much as the client that was
 // next last. So does a client that others passed because it could not begin.
 //
-// Coming anew earns nothing, either. A newcomer (client or address) counts as if it had received as much as any client
-// that is gone. So a client that leaves and comes back begins no earlier than if it had stayed. Newcomers with one turn
-// and no second one count together as one client, and the next newcomer stands behind all that they received. But a
-// newcomer that asks for little stands no further back than if each of them, and the client that received most, had
-// received as little. A client that received nothing moves no place.
+// Coming anew earns nothing, either. An address that comes back counts as if it had received as much as it had when it
+// went. A connection cannot be known again, so a newcomer of an address counts as if it had received as much as any
+// client of this address that is gone. So a client that leaves and comes back begins no earlier than if it had stayed.
+// Newcomers with one turn and no second one count together as one client, and the next newcomer stands behind all that
+// they received. But a newcomer that asks for little stands no further back than if each of them, and the client that
+// received most, had received as little. A client that received nothing moves no place.
 //
 // The line knows a client from its first push until remove() and the end of its last turn. It bounds nothing: the
 // things in it hold Leases of a Ledger. The same rule for threads as of the Ledger.
@@ -125,7 +127,7 @@ class FairLine {
     std::map<Place, Member*> line;
     Amount floor = 0;           // received by the one that was next last
     Amount most = 0;            // the most that a member has received
-    Amount gone = 0;            // the most that a member had received when it went
+    Amount gone = 0;            // the most that a client had received when it went; addresses have `debts_`
     Amount door = 0;            // where the first turns of newcomers began, and what these turns cost
     std::size_t num_first = 0;  // of these turns
   };
@@ -162,6 +164,30 @@ class FairLine {
     Amount likely() const { return received.per_turn; }
   };
 
+  // Debts: what addresses that are gone had received, where that is more than a newcomer begins with. So many are
+  // remembered; of more, those that received least are forgotten.
+  class Debts {
+   public:
+    void note(const std::string& name, Amount sum, Amount floor) {
+      if (const auto at = sums_.find(name); at != sums_.end()) by_sum_.erase({at->second, name});
+      sums_[name] = sum;
+      by_sum_.insert({sum, name});
+      while (!by_sum_.empty() && (by_sum_.begin()->first <= floor || by_sum_.size() > kMost)) {
+        sums_.erase(by_sum_.begin()->second);
+        by_sum_.erase(by_sum_.begin());
+      }
+    }
+    Amount of(const std::string& name) const {
+      const auto at = sums_.find(name);
+      return at == sums_.end() ? 0 : at->second;
+    }
+
+   private:
+    static constexpr std::size_t kMost = 4096;
+    std::unordered_map<std::string, Amount> sums_;
+    std::set<std::pair<Amount, std::string>> by_sum_;
+  };
+
   Member& enter(const Client& client, Amount expected);
   Address* next_address() const;
   void leave(Member& member);
@@ -179,11 +205,9 @@ class FairLine {
   template <typename M>
   void charge(M& member, Order<M>& order, Amount from, Amount to);
   template <typename M>
-  void begin_anew(M& member, const Order<M>& order, Amount expected);
+  void begin_anew(M& member, const Order<M>& order, Amount expected, Amount debt);
   template <typename M>
   void begin_turn(M& member, Order<M>& order);
-  template <typename M>
-  void go(const M& member, Order<M>& order);
   template <typename M>
   void stand(M& member, Order<M>& order);
   template <typename M>
@@ -196,6 +220,7 @@ class FairLine {
   std::unordered_map<std::uint64_t, std::unique_ptr<Member>> clients_;
   std::unordered_map<std::string, std::unique_ptr<Address>> addresses_;
   Order<Address> order_;
+  Debts debts_;
   std::uint64_t last_served_ = 0;
   Received mean_;  // of all turns
   std::size_t size_ = 0;
@@ -203,10 +228,10 @@ class FairLine {
 
 template <typename T>
 template <typename M>
-void FairLine<T>::begin_anew(M& member, const Order<M>& order, Amount expected) {
+void FairLine<T>::begin_anew(M& member, const Order<M>& order, Amount expected, Amount debt) {
   Amount ahead = std::max({order.floor, order.most, order.door}) - order.floor;
   if (expected != 0) ahead = std::min(ahead, (1 + order.num_first) * expected);
-  member.received.sum = std::max(order.floor + ahead, order.gone);
+  member.received.sum = std::max(order.floor + ahead, debt);
   member.place.served = ++last_served_;
 }
 
@@ -231,12 +256,6 @@ void FairLine<T>::begin_turn(M& member, Order<M>& order) {
 
 template <typename T>
 template <typename M>
-void FairLine<T>::go(const M& member, Order<M>& order) {
-  if (member.received.turns != Turns::kNone) order.gone = std::max(order.gone, member.received.sum);
-}
-
-template <typename T>
-template <typename M>
 void FairLine<T>::stand(M& member, Order<M>& order) {
   member.received.sum = std::max(member.received.sum, order.floor);
   member.place.due = member.received.sum + member.likely();
@@ -253,11 +272,11 @@ typename FairLine<T>::Member& FairLine<T>::enter(const Client& client, Amount ex
   if (!address) {
     address = std::make_unique<Address>();
     address->name = client.address;
-    begin_anew(*address, order_, expected);
+    begin_anew(*address, order_, expected, debts_.of(client.address));
   }
   member->address = address.get();
   ++address->num_members;
-  begin_anew(*member, address->order, expected);
+  begin_anew(*member, address->order, expected, address->order.gone);
   return *member;
 }
 
@@ -480,12 +499,13 @@ template <typename T>
 void FairLine<T>::forget_if_over(Member& member) {
   if (!member.is_removed || member.waits() || member.num_turns != 0) return;
   Address& address = *member.address;
-  go(member, address.order);
+  const auto has_received = [](const Received& received) { return received.turns != Turns::kNone; };
+  if (has_received(member.received)) address.order.gone = std::max(address.order.gone, member.received.sum);
   const std::uint64_t number = member.number;
   clients_.erase(number);
   if (--address.num_members != 0) return;
-  go(address, order_);
   const std::string name = address.name;
+  if (has_received(address.received)) debts_.note(name, address.received.sum, order_.floor);
   addresses_.erase(name);
 }
 

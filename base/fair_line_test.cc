@@ -392,6 +392,40 @@ TEST(FairLine, AddressesThatAreGonePushNoAddressBack) {
   }
 }
 
+// An address has three dear turns at once, which nobody had expected to be dear, and goes. Others wait for a turn each.
+TEST(FairLine, AnAddressThatIsGonePushesNoOtherAddressBack) {
+  constexpr Amount kCost = 200'000, kDear = 1'000'000, kCheap = 20;
+  for (const std::uint64_t newcomer : {500u, 501u}) {
+    Line line;
+    const auto push = [&](std::uint64_t client) { line.push({client, std::to_string(client)}, 0, kCost); };
+    for (std::uint64_t client = 1; client <= 100; ++client) push(client);
+    const auto turn = [&] {
+      const auto taken = line.take();
+      line.done(*taken, kCost);
+      if (taken->client < 500) push(taken->client);
+      return taken->client;
+    };
+    for (int i = 0; i < 300; ++i) (void)turn();
+    std::vector<Line::Turn> dear;
+    for (int i = 0; i < 3; ++i) {
+      line.push({400, "spender"}, 0, kCheap);
+      dear.push_back(*line.take());
+      ASSERT_EQ(dear.back().client, 400u);
+    }
+    for (const Line::Turn& one : dear) line.done(one, kDear);
+    line.remove(400);
+    // A stranger, and the same address again.
+    line.push({newcomer, newcomer == 500 ? "stranger" : "spender"}, 0, kCheap);
+    int others = 0;
+    while (turn() != newcomer) ++others;
+    if (newcomer == 500) {
+      EXPECT_LE(others, 5);
+    } else {
+      EXPECT_GE(others, 3 * 100 * 4);  // five turns of each other for a dear one
+    }
+  }
+}
+
 // A client that received little pushes newcomers back by that, and not by what others received in their turns.
 TEST(FairLine, AClientThatIsGonePushesNewcomersBackByNoMoreThanItReceived) {
   Line line;

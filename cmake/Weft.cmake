@@ -45,6 +45,20 @@ if(WEFT_SANITIZE)
     endif()
   endif()
   if(WEFT_SANITIZE MATCHES address)
+    # Since then abseil's hash tables lie differently in memory under ASan, and their functions in Debian's library are
+    # built without it: both have to take the same form.
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    check_cxx_source_compiles("
+      #include <absl/base/config.h>
+      #if ABSL_LTS_RELEASE_VERSION < 20230802
+      #error
+      #endif" WEFT_ABSEIL_HAS_ASAN_TABLES)
+    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+    if(WEFT_ABSEIL_HAS_ASAN_TABLES)
+      target_compile_options(weft_options INTERFACE
+        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/abseil_as_built.h>")
+    endif()
     # Half of the time that a program takes to start under ASan is the relocation of its tables.
     target_link_options(weft_options INTERFACE -no-pie)
   endif()

@@ -9,8 +9,10 @@ namespace {
 ConnectionOrder::Seen seen_now(const ServerConnection& connection) {
   using Kind = ConnectionOrder::Kind;
   const Responder& responder = connection.responder();
-  const Kind called = responder.num_under_way() == 0 ? Kind::kIdle : Kind::kBusy;
-  return {.kind = responder.has_called() ? called : Kind::kNew, .used_at = connection.used_at()};
+  // A first Call that waits for its memory, or for its chunks, is a Call, too.
+  Kind kind = responder.has_called() ? Kind::kIdle : Kind::kNew;
+  if (responder.num_under_way() != 0) kind = Kind::kBusy;
+  return {.kind = kind, .used_at = connection.used_at()};
 }
 
 }  // namespace

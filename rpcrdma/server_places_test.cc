@@ -12,6 +12,7 @@
 #include "rpcrdma/testing/fake_device.h"
 #include "rpcrdma/testing/log_lines.h"
 #include "rpcrdma/testing/vectors.h"
+#include "rpcrdma/xdr/xdr.h"
 
 namespace weft::rpcrdma::testing {
 namespace {
@@ -167,6 +168,27 @@ TEST_F(ServerPlacesTest, ANewcomerStaysBesideNeighboursThatRestForLessThanASecon
   ASSERT_TRUE(newcomer.inject(load_vector("V01").octets));
   run();
   EXPECT_EQ(num_busy(), 1u);
+}
+
+// Its chunks take longer than a connection without a Call may stay.
+TEST_F(ServerPlacesTest, AClientWhoseFirstCallIsBeingFetchedKeepsItsPlace) {
+  open({.max_connections = 8});
+  connect_resting("192.0.2.1", 7);
+  connect("192.0.2.3");
+  device.qp().hold_completions = true;
+  Octets chunk(0x10000);
+  const std::uint32_t key = memory.add(
+      {.octets = chunk.data(), .len = chunk.size(), .access = verbs::Access::kRemoteRead, .first = std::uint64_t{0}});
+  Octets call = load_vector("V06").octets;
+  for (const std::size_t handle : {24, 48}) {
+    xdr::XdrWriter out(MutBytes(call).subspan(handle, 4));
+    out.u32(key);
+  }
+  ASSERT_TRUE(device.qp().inject(call));
+  run();
+  now_ms += 1500;
+  connect_resting("192.0.2.1");
+  EXPECT_EQ(num_of("192.0.2.3"), 1u);
 }
 
 TEST_F(ServerPlacesTest, AnAddressTakesNothingFromOneThatHoldsLess) {

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -205,6 +206,18 @@ TEST(SearchWishes, EachClientMayHaveOne) {
   EXPECT_TRUE(wishes.take().empty());
   wishes.add(key_of(1), kStranger);
   EXPECT_EQ(wishes.take().size(), 1u);
+}
+
+// Clients that connect, wish something and go leave nothing to the search.
+TEST(SearchWishes, EndWithTheirClient) {
+  SearchWishes wishes(8);
+  wishes.add(key_of(5000), kHonest);
+  for (std::uint32_t n = 0; n < 1000; ++n) {
+    const DiskClient passing{100 + n, kStranger.group};
+    wishes.add(key_of(n), passing);
+    wishes.end(passing);
+  }
+  EXPECT_THAT(wishes.take(), ::testing::ElementsAre(key_of(5000)));
 }
 
 class SharesTest : public ExportTest {};

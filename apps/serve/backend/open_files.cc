@@ -42,7 +42,8 @@ std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared
 }
 
 void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
-  std::shared_ptr<OpenFile> evicted;
+  // Closed behind the lock: a close may take as long as the disk does.
+  Entry evicted;
   {
     std::lock_guard lock(mutex_);
     ended_.settle(order_);
@@ -55,7 +56,7 @@ void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
     size_.store(files_.size(), std::memory_order_relaxed);
   }
   nfs3::Verf ignored{};
-  if (evicted && evicted->is_dirty()) evicted->sync(calls_, false, promise_, ignored);
+  if (evicted.writer && evicted.writer->is_dirty()) evicted.writer->sync(calls_, false, promise_, ignored);
 }
 
 void OpenFiles::on_client_end(const DiskClient& client) {
@@ -67,12 +68,10 @@ std::size_t OpenFiles::num_holders() const {
   return order_.num_holders();
 }
 
-std::shared_ptr<OpenFile> OpenFiles::evict_locked() {
+OpenFiles::Entry OpenFiles::evict_locked() {
   auto it = files_.find(order_.next_out());
-  std::shared_ptr<OpenFile> writer = std::move(it->second.writer);
   order_.remove(it->second.place);
-  files_.erase(it);
-  return writer;
+  return std::move(files_.extract(it).mapped());
 }
 
 Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
@@ -111,11 +110,12 @@ void OpenFiles::insert(const FileKey& key, Fd fd) {
 }
 
 void OpenFiles::erase(const FileKey& key) {
+  Entry erased;  // closed behind the lock
   std::lock_guard lock(mutex_);
   auto it = files_.find(key);
   if (it == files_.end()) return;
   order_.remove(it->second.place);
-  files_.erase(it);
+  erased = std::move(files_.extract(it).mapped());
   size_.store(files_.size(), std::memory_order_relaxed);
 }
 

@@ -119,7 +119,7 @@ class OpenFiles {
   std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   void put(const FileKey& key, const std::shared_ptr<OpenFile>& file);
   // Takes a file out to make room. Returns a file that the caller must sync, without the lock.
-  std::shared_ptr<OpenFile> evict_locked();
+  Entry evict_locked();
 
   SharedOrder<FileKey> order_;
   ClientEnds ended_;  // not yet in order_

@@ -23,9 +23,19 @@ class SearchWishes {
   // add: a client that has no place left wishes nothing, and asks again.
   void add(const FileKey& file, const DiskClient& client) {
     if (files_.contains(file)) return;
-    Ledger::Client& holder = clients_[{client.group, client.connection}];
-    if (!holder) holder = places_.enter(client.group);
-    if (Lease place = holder.take(1)) files_.emplace(file, std::move(place));
+    Client& of = clients_[{client.group, client.connection}];
+    if (!of.holder) of.holder = places_.enter(client.group);
+    Lease place = of.holder.take(1);
+    if (!place) return;
+    files_.emplace(file, std::move(place));
+    of.files.push_back(file);
+  }
+  // The client has ended, and its wishes with it.
+  void end(const DiskClient& client) {
+    const auto at = clients_.find({client.group, client.connection});
+    if (at == clients_.end()) return;
+    for (const FileKey& file : at->second.files) files_.erase(file);
+    clients_.erase(at);
   }
   // take gives the files to the search that begins.
   std::vector<FileKey> take() {
@@ -41,8 +51,12 @@ class SearchWishes {
     return {.address = max_wishes / 2, .all = max_wishes, .guaranteed = 1, .leaves_as_much = true};
   }
 
+  struct Client {
+    Ledger::Client holder;
+    std::vector<FileKey> files;
+  };
   Ledger places_;
-  std::map<std::pair<std::string, std::uint32_t>, Ledger::Client> clients_;
+  std::map<std::pair<std::string, std::uint32_t>, Client> clients_;
   std::unordered_map<FileKey, Lease, FileKeyHash> files_;
 };
 

@@ -211,6 +211,7 @@ class Tree::SearchTurn {
  public:
   SearchTurn(Tree& tree, const FileKey& key) : tree_(tree) {
     std::unique_lock lock(tree_.search_mutex_);
+    tree_.ended_.settle(tree_.wishes_);
     is_mine_ = tree_.search_ended_.wait_for(lock, kSearchWait, [this] { return !tree_.is_searching_; });
     if (is_mine_) {
       tree_.is_searching_ = true;

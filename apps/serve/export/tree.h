@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "apps/nfs3/types.h"
 #include "apps/serve/export/beneath.h"
+#include "apps/serve/export/client.h"
 #include "apps/serve/export/file_stat.h"
 #include "apps/serve/export/handle.h"
 #include "apps/serve/export/path_index.h"
@@ -91,7 +93,10 @@ class Tree {
   void on_gone(const FileKey& file);
 
   // The client has ended, and no thread acts for it any more (PathIndex::on_client_end). Waits for no thread.
-  void on_client_end(const DiskClient& client) { index_->on_client_end(client); }
+  void on_client_end(const DiskClient& client) {
+    index_->on_client_end(client);
+    ended_.add(client, wishes_, search_mutex_);
+  }
   // PathIndex::num_holders
   std::size_t num_index_holders() const { return index_->num_holders(); }
 
@@ -126,12 +131,19 @@ class Tree {
   std::condition_variable search_ended_;
   bool is_searching_ = false;
   SearchWishes wishes_;
+  ClientEnds ended_;  // not yet in wishes_
   std::atomic<std::uint64_t> num_searches_{0};
 
   // Files that a search did not find, and files that were removed here: they get no second search. Bounded, oldest out.
   std::mutex gone_mutex_;
   std::list<FileKey> gone_order_;
-  std::unordered_map<FileKey, std::list<FileKey>::iterator, FileKeyHash> gone_;
+  // A file system may give one inode number to thousands of them, one after the other.
+  struct BirthHash {
+    std::size_t operator()(const FileKey& key) const {
+      return FileKeyHash()(key) ^ static_cast<std::size_t>(key.btime_ns) * 0x9e3779b97f4a7c15u;
+    }
+  };
+  std::unordered_map<FileKey, std::list<FileKey>::iterator, BirthHash> gone_;
 };
 
 }  // namespace weft::serve
