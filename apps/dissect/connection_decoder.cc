@@ -346,9 +346,9 @@ void ConnectionDecoder::Direction::on_bad_startup_frame(const mpa::BadFrame& why
 
 void ConnectionDecoder::Direction::on_fpdu(const Fpdu& fpdu, const Arrival& arrival) {
   of_.begin_frame(end_, arrival, fpdu.wire);
-  const MpaHalf& other = of_.direction(1 - end_).mpa;
-  if (other.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
-  of_.rdmap_.set_inside_fpdu(of_.side_of(1 - end_), other.is_inside_fpdu());
+  const Direction& other = of_.direction(1 - end_);
+  if (other.mpa.has_begun()) of_.rdmap_.on_first_octets(of_.side_of(1 - end_));
+  of_.rdmap_.set_unread(of_.side_of(1 - end_), other.mpa.is_inside_fpdu() || other.tcp.is_holding());
   of_.frame_.wire_len = fpdu.wire_len;
   of_.frame_.ulpdu = fpdu.ulpdu;
   tell_fpdu(fpdu, of_.options_, of_.frame_);

@@ -222,13 +222,14 @@ void Judge::accepted_chunks(const ChunkListsView& lists) const {
   find("U2-5.4.2-2", "refuses a Call with one Read chunk and one Write chunk at most");
 }
 
-// ERR_CHUNK of version 1 may be about the room for the Reply, too: that of NULL fits every Send.
+// ERR_CHUNK of version 1 may be about the room for the Reply, too: that of NULL fits every Send, if RPCSEC_GSS puts
+// nothing into its place.
 void Judge::v1_chunk() const {
   if (error.code != Code::kChunk || asked.call == nullptr || !asked.call->is_sound || !asked.call->is_known) return;
   const ChunkListsView& lists = asked.call->offered;
-  const bool has_chunks = !lists.read_list.empty() || !lists.call_chunk.empty() || !lists.write_list.empty();
+  if (asked.call->gss != GssUse::kNone || !lists.empty()) return;
   constexpr std::uint32_t kNull = 0;
-  if (has_chunks || asked.call->procedure != kNull) return;
+  if (asked.call->procedure != kNull) return;
   find(RpcRule::kBadXdr, "refuses a NULL without chunks whose header can be read");
 }
 

@@ -99,6 +99,29 @@ TEST_F(Version1, ANullWithoutChunksIsNotRefused) {
   EXPECT_THAT(answered_by(err_chunk(2)), ElementsAre("R1-5.5.2-01"));
   EXPECT_EQ(verdict(talk), Verdict::kRefuted);
 }
+// The results of RPCSEC_GSS in the place of a NULL have a token of any length (RFC 2203 section 5.2.3.1).
+TEST_F(Version1, ANullThatSetsUpASecurityContextMayBeRefused) {
+  Octets credential;
+  rpcrdma::xdr::XdrWriter of_credential(credential);
+  for (const std::uint32_t word : {1u, 1u, 0u, 1u, 0u}) of_credential.u32(word);  // version 1, INIT
+  v1::Header header;
+  header.xid = 2;
+  header.credit = Talk::kCredits;
+  Octets rpc;
+  rpcrdma::xdr::XdrWriter out(rpc);
+  rpcrdma::emit_call(out, {2, 100003, 3, kNull, {6, credential}, {}});
+  out.opaque(testing::pattern(400));
+  talk.send(Wire::kClient, testing::message(header, rpc));
+  talk.send(Wire::kServer, err_chunk(2));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  EXPECT_EQ(verdict(talk), Verdict::kUnseen);
+}
+TEST_F(Version1, AReplyChunkOfANullMayBeRefused) {
+  talk.call(2, kNull, reply_chunk(5, 4096));
+  talk.send(Wire::kServer, err_chunk(2));
+  EXPECT_THAT(talk.told.findings, IsEmpty());
+  EXPECT_EQ(verdict(talk), Verdict::kUnseen);
+}
 TEST_F(Version1, AnErrorOfACallWithChunksIsNotToBeSeen) {
   talk.call(2, kRead, write_chunk(5, 4096), read_args());
   talk.send(Wire::kServer, err_chunk(2));

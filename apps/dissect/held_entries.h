@@ -5,8 +5,8 @@
 namespace weft::apps::dissect {
 
 // HeldEntries bounds what all connections remember together: open Calls, the chunks and segments that they offer, the
-// beginnings of Replies in chunks, XIDs of ended Calls, RDMA Reads under way, STags. An entry takes at most some 300
-// octets.
+// beginnings of Replies in chunks, XIDs of ended Calls, RDMA Reads and Atomics under way, STags. An entry takes at most
+// some 300 octets.
 struct HeldEntries {
   static constexpr std::size_t kMax = 1 << 20;
   std::size_t now = 0;

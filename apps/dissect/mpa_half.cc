@@ -162,8 +162,8 @@ std::size_t MpaHalf::take_startup(ConstBytes octets, const Arrival& arrival) {
 }
 
 std::size_t MpaHalf::take_fpdu(ConstBytes octets, const Arrival& arrival) {
-  if (!has_tried_markers_ && terms_.is_known && !was_lost_ && position_ == 0) {
-    if (try_other_markers(octets) == FpduFinder::Guess::kMore && !is_ending_) return 0;
+  if (may_have_other_markers()) {
+    if (try_other_markers(octets, is_ending_) == FpduFinder::Guess::kMore && !is_ending_) return 0;
   }
   const mpa::MarkerLayout markers = layout();
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
@@ -202,7 +202,7 @@ std::size_t MpaHalf::behind_bad_crc(ConstBytes octets, std::size_t len, std::siz
 }
 
 // A Marker stands before the first FPDU (MPA-4.3-09): without Markers, its octets are a ULPDU_Length of 0.
-FpduFinder::Guess MpaHalf::try_other_markers(ConstBytes octets) {
+FpduFinder::Guess MpaHalf::try_other_markers(ConstBytes octets, bool is_cut) {
   using Guess = FpduFinder::Guess;
   if (octets.size() < mpa::kMarkerLen) return Guess::kMore;
   const bool begins_with_marker =
@@ -211,7 +211,9 @@ FpduFinder::Guess MpaHalf::try_other_markers(ConstBytes octets) {
   const std::size_t length_at = begins_with_marker ? mpa::kMarkerLen : 0;
   if (octets.size() < length_at + mpa::kUlpduLengthLen) return octets.size() > length_at ? Guess::kMore : Guess::kNo;
   if (begins_with_marker != terms_.markers && ulpdu_length(octets.subspan(length_at)) != 0) {
-    guess = finder_.try_known(octets, {.markers = !terms_.markers, .crc = terms_.crc});
+    const FpduFinder::Shape others{.markers = !terms_.markers, .crc = terms_.crc};
+    guess = finder_.try_known(octets, others);
+    if (guess == Guess::kMore && is_cut) guess = FpduFinder::try_headers(octets, others, 1);
   }
   if (guess == Guess::kMore) return guess;
   has_tried_markers_ = true;
@@ -301,23 +303,31 @@ CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
   return crc_fits(wire) ? CrcVerdict::kGood : CrcVerdict::kBad;
 }
 
+// The capture lacks the rest of the FPDU that has begun. The front is told, and the rest skipped, if its length is
+// certain. Octets behind the end that the terms give it have waited for the guess about Markers: the terms are wrong.
+void MpaHalf::report_front(const Arrival& arrival) {
+  using Guess = FpduFinder::Guess;
+  const bool is_open = may_have_other_markers() && try_other_markers(pending_, true) == Guess::kMore;
+  if (is_open && pending_.size() >= mpa::kMarkerLen) return;
+  const mpa::MarkerLayout markers = layout();
+  const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
+  const bool can_be_told =
+      (terms_.is_known && !was_bad_crc_) || FpduFinder::try_headers(pending_, shape(), 1) == Guess::kYes;
+  if (pending_.size() < length_end || !can_be_told) return;
+  const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
+  const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));
+  if (ulpdu_len == 0 || pending_.size() >= len) return;
+  skip_ = len - pending_.size();
+  report_fpdu(pending_, ulpdu_len, true, arrival);
+  advance(pending_.size());
+  pending_.clear();
+  state_ = State::kSkip;
+}
+
 void MpaHalf::on_missing(std::uint64_t len, const Arrival& arrival) {
   if (state_ == State::kForeign) return pass_over(len, arrival);
   on_octets({}, arrival);
-  if (state_ == State::kFpdus) {
-    const mpa::MarkerLayout markers = layout();
-    const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
-    const bool can_be_told =
-        (terms_.is_known && !was_bad_crc_) || FpduFinder::try_headers(pending_, shape(), 1) == FpduFinder::Guess::kYes;
-    if (pending_.size() >= length_end && can_be_told) {
-      const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
-      skip_ = markers.stream_len(mpa::fpdu_len(ulpdu_len)) - pending_.size();
-      report_fpdu(pending_, ulpdu_len, true, arrival);
-      advance(pending_.size());
-      pending_.clear();
-      state_ = State::kSkip;
-    }
-  }
+  if (state_ == State::kFpdus) report_front(arrival);
   if (state_ == State::kSkip && len <= skip_) {
     skip_ -= len;
     position_ += len;

@@ -121,8 +121,11 @@ class MpaHalf final : public TcpHalf::Sink {
   std::size_t search(ConstBytes octets, const Arrival& arrival);
   std::size_t search_by_marker(ConstBytes octets);
   std::size_t search_by_header(ConstBytes octets);
-  // Guesses whether the first FPDU has Markers against the terms, and goes on as the side does.
-  FpduFinder::Guess try_other_markers(ConstBytes octets);
+  // Guesses whether the first FPDU has Markers against the terms, and goes on as the side does. is_cut: no more of it
+  // comes, and its header has to do.
+  FpduFinder::Guess try_other_markers(ConstBytes octets, bool is_cut);
+  bool may_have_other_markers() const { return !has_tried_markers_ && terms_.is_known && !was_lost_ && position_ == 0; }
+  void report_front(const Arrival& arrival);
   // Whether FPDUs whose CRCs fit have shown the terms: what stands where the next one begins is one, right or wrong.
   bool has_proof() const { return terms_.is_known || num_proven_ >= kProof; }
   FpduFinder::Guess try_proven(ConstBytes octets);

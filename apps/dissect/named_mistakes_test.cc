@@ -55,6 +55,46 @@ TEST(NamedMistakes, MarkersThatAreMissingAreNamedAndTheStreamIsRead) {
     EXPECT_THAT(told.lines, Contains("> Send, MSN 20, 760 bytes")) << crc;
   }
 }
+// Of the client's first FPDU, the capture has these octets alone. Two further FPDUs repeat an MSN.
+Told with_front(bool wants, bool sends, std::size_t front) {
+  Told told;
+  Dissector dissector({}, told);
+  Wire wire(dissector);
+  wire.syn(Wire::kClient);
+  wire.syn(Wire::kServer);
+  wire.send(Wire::kClient, startup(mpa::FrameKind::kRequest));
+  wire.send(Wire::kServer, startup(mpa::FrameKind::kReply, wants));
+  mpa::testing::NaiveFramer framer(true, sends);
+  const Octets first = framer.frame(untagged(Opcode::kSend, 1, pattern(600)));
+  TcpSegment cut = wire.segment(Wire::kClient, first);
+  cut.payload = cut.payload.first(front);
+  wire.on_segment(cut);
+  wire.lose(Wire::kClient, first);
+  for (const std::uint32_t msn : {2u, 3u, 3u, 4u}) {
+    wire.send(Wire::kClient, framer.frame(untagged(Opcode::kSend, msn, pattern(40))));
+  }
+  dissector.finish();
+  return told;
+}
+// The header of a cut FPDU is enough to see where the Markers are.
+TEST(NamedMistakes, MarkersOfACutFpduAreNamedAndTheStreamIsRead) {
+  for (const bool sends : {false, true}) {
+    for (const std::size_t front : {24u, 60u, 120u, 500u}) {
+      const Told told = with_front(!sends, sends, front);
+      EXPECT_THAT(told.findings, ElementsAre(sends ? "MPA-7.1.1-07" : "MPA-7.1.1-08", "DDP-7.1-09"))
+          << sends << ' ' << front;
+      EXPECT_THAT(told.lines, Contains("> Send, MSN 4, 40 bytes")) << sends << ' ' << front;
+    }
+  }
+}
+// Fewer octets do not tell the length of the FPDU: the next one has to be found.
+TEST(NamedMistakes, AFrontThatTellsNoLengthHidesNothingBehindIt) {
+  for (const std::size_t front : {6u, 12u, 23u}) {
+    const Told told = with_front(false, true, front);
+    EXPECT_THAT(told.findings, ElementsAre("DDP-7.1-09")) << front;
+    EXPECT_THAT(told.lines, Contains("> Send, MSN 4, 40 bytes")) << front;
+  }
+}
 TEST(NamedMistakes, MarkersAsWantedAreNone) {
   EXPECT_THAT(with_markers(true, true).findings, IsEmpty());
   EXPECT_THAT(with_markers(false, false).findings, IsEmpty());

@@ -145,7 +145,7 @@ void RdmapDecoder::on_overtaken(Side of) {
 Record RdmapDecoder::record(Side accused) const {
   const Half& own = halves_[static_cast<std::size_t>(accused)];
   const Half& accuser = halves_[static_cast<std::size_t>(other(accused))];
-  return {.is_complete = rules_.is_judging() && !own.has_gap && !own.is_inside_fpdu,
+  return {.is_complete = rules_.is_judging() && !own.has_gap && !own.has_unread,
           .deeds = own.deeds,
           .version = version_,
           .knows_requests = rules_.knows_requests(accused),
@@ -292,7 +292,7 @@ void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
   const auto segment = ddp::parse_segment_wire(message->ddp());
   if (!segment) return;
   const Half& other_half = halves_[static_cast<std::size_t>(other(from))];
-  if (other_half.is_inside_fpdu) return;  // it may be the one that the receiver refused by its headers
+  if (other_half.has_unread) return;  // the receiver may have refused a message there by its headers
   std::string what;
   std::string_view requirement = "RDMAP-7.1-03";
   if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {

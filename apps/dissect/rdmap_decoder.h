@@ -69,7 +69,7 @@ class RdmapDecoder {
  public:
   // The references outlive the decoder.
   RdmapDecoder(const Options& options, UpperLayer& upper, HeldMessages& messages, HeldEntries& entries)
-      : options_(options), upper_(upper), halves_{Half(messages, entries), Half(messages, entries)} {}
+      : options_(options), upper_(upper), rules_(entries), halves_{Half(messages, entries), Half(messages, entries)} {}
   RdmapDecoder(const RdmapDecoder&) = delete;
   RdmapDecoder& operator=(const RdmapDecoder&) = delete;
 
@@ -89,8 +89,9 @@ class RdmapDecoder {
   void on_start(Side from, const Start& start);
   // on_first_octets: octets of this side's first FPDU came. The FPDU may not be whole.
   void on_first_octets(Side from) { rules_.on_first_octets(from); }
-  // Whether this side has sent octets of an FPDU that is not whole yet. Its receiver may have read the headers.
-  void set_inside_fpdu(Side from, bool is_inside) { half(from).is_inside_fpdu = is_inside; }
+  // Whether this side has sent octets that were not read yet: of an FPDU that is not whole, or behind a hole. Its
+  // receiver may have read the headers there, and placed what follows them.
+  void set_unread(Side from, bool has_unread) { half(from).has_unread = has_unread; }
   // Adds the layers above MPA to the frame.
   void on_fpdu(Side from, const Fpdu& fpdu, Frame& frame);
   // The capture misses octets of this side: messages under way cannot be told whole.
@@ -119,9 +120,9 @@ class RdmapDecoder {
     SentStags stags;           // of its tagged segments
     mpa::RtrSet rtr_due = {};  // what the next message has to be
     bool was_early = false;    // an FPDU came before the startup frames of both sides
-    bool is_inside_fpdu = false;
-    bool has_gap = false;     // the capture misses octets
-    std::uint16_t deeds = 0;  // Record::deeds
+    bool has_unread = false;   // see set_unread
+    bool has_gap = false;      // the capture misses octets
+    std::uint16_t deeds = 0;   // Record::deeds
     bool may_lack_ird = false, may_lack_rtr = false, is_enhanced = false;
   };
 

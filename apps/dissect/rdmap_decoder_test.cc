@@ -472,5 +472,70 @@ TEST(RdmapDecoder, AMissingReadyToReceiveIsNamed) {
   EXPECT_THAT(first(untagged(Opcode::kTerminate, 1, {0x20, 0x07, 0, 0})), ::testing::Not(Contains("MPA2-9.2-09")));
 }
 
+// ---- the requests that are remembered
+
+struct NoUpperLayer final : UpperLayer {
+  void on_send(const Send&, Frame&) override {}
+  void on_gap(Side) override {}
+  void on_resumed(Side, std::optional<std::uint32_t>) override {}
+  void on_written(Side, std::uint32_t, std::uint64_t, std::uint64_t) override {}
+  void on_transfer(const Transfer&, Frame&, LayerWriter&) override {}
+};
+
+// A client that reads memory of the server, as a RdmapDecoder alone sees it.
+struct Reader {
+  explicit Reader(std::size_t held) : entries{.now = held} {
+    for (const Side side : {Side::kClient, Side::kServer}) {
+      decoder.on_startup_frame(side);
+      RdmapDecoder::Start start;
+      start.is_responder = side == Side::kServer;
+      decoder.on_start(side, start);
+    }
+  }
+  void take(Side from, const Octets& ulpdu) {
+    Frame frame;
+    frame.from = from;
+    frame.ulpdu = ulpdu;
+    decoder.on_fpdu(from, {.ulpdu = ulpdu, .ulpdu_len = ulpdu.size(), .crc = CrcVerdict::kGood}, frame);
+  }
+  void read(std::uint32_t msn) {
+    const auto request = rdmap::emit_read_request_header({.sink_stag = {1}, .size = 8, .src_stag = {2}});
+    take(Side::kClient, untagged(Opcode::kReadRequest, msn, {request.begin(), request.end()}));
+  }
+  void compare(std::uint32_t msn) {
+    const auto request = rdmap::emit_atomic_request_header({.request_id = msn, .stag = {2}, .operands = {}});
+    take(Side::kClient, untagged(Opcode::kAtomicRequest, msn, {request.begin(), request.end()}));
+  }
+
+  Options options;
+  NoUpperLayer upper;
+  HeldMessages messages;
+  HeldEntries entries;
+  RdmapDecoder decoder{options, upper, messages, entries};
+};
+
+TEST(HeldEntries, ReadsAndAtomicsUnderWayCount) {
+  Reader reader(0);
+  for (const std::uint32_t msn : {1u, 2u, 3u}) reader.read(msn);
+  EXPECT_EQ(reader.entries.now, 3u);
+  reader.compare(4);
+  EXPECT_EQ(reader.entries.now, 4u);
+  reader.take(Side::kServer, tagged(Opcode::kReadResponse, 1, 0, pattern(8)));
+  EXPECT_EQ(reader.entries.now, 4u);  // three requests, and an STag of the server
+  const auto response = rdmap::emit_atomic_response_header({.request_id = 4});
+  reader.take(Side::kServer, untagged(Opcode::kAtomicResponse, 1, {response.begin(), response.end()}));
+  EXPECT_EQ(reader.entries.now, 3u);
+  reader.decoder.on_disorder("a test");
+  EXPECT_EQ(reader.entries.now, 1u);
+}
+TEST(HeldEntries, ReadsBeyondTheBoundEndTheRulesAboutBothSides) {
+  Reader reader(HeldEntries::kMax - 1);
+  reader.read(1);
+  EXPECT_THAT(reader.decoder.why_unjudged(), IsEmpty());
+  reader.read(2);
+  EXPECT_EQ(reader.decoder.why_unjudged(), "more RDMA Reads and Atomics are under way than are remembered");
+  EXPECT_EQ(reader.entries.now, HeldEntries::kMax - 1);
+}
+
 }  // namespace
 }  // namespace weft::apps::dissect

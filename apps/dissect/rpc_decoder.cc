@@ -72,6 +72,12 @@ bool RpcDecoder::read_header(ConstBytes message, Side from) {
   return parse_transport_header(*protocol_, message, header_);
 }
 
+// The capture may lack the Call that a message answers, or cannot read it.
+bool RpcDecoder::may_answer_unknown(std::uint32_t xid, const Send& send) const {
+  const CallTable& calls = halves_[static_cast<std::size_t>(other(send.from))].calls;
+  return !is_judging(send.in_order, send.from) || calls.had(xid) == CallTable::Had::kUnknown;
+}
+
 // What a message says of its direction counts first: either side can send Calls (RFC 8167).
 bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send) {
   const bool is_v1_error = header.is(rpcrdma::v1::Proc::kError);
@@ -83,11 +89,12 @@ bool RpcDecoder::is_to_responder(const TransportHeader& header, const Send& send
   const Call* answered = half(other(send.from)).calls.find(header.xid);
   const bool answers = answered != nullptr;
   const bool is_requester = knows_sides_ && send.from == Side::kClient && !answers;
-  if (is_v1_error) return is_requester;
+  if (is_v1_error) return is_requester && !may_answer_unknown(header.xid, send);
   if (header.external && !header.lists.call_chunk.empty()) {
     return !answers || !returns_reply_chunk(header.lists, answered->offered);
   }
-  return knows_sides_ ? is_requester : !answers && !header.lists.reply_chunk;
+  if (!knows_sides_) return !answers && !header.lists.reply_chunk;
+  return is_requester && !(header.external && may_answer_unknown(header.xid, send));
 }
 
 // Private data with the defaults looks like none, and sides without it may know each other's sizes from elsewhere.

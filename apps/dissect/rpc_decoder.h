@@ -72,6 +72,7 @@ class RpcDecoder final : public UpperLayer {
   // Reads header_. False: the message has none.
   bool read_header(ConstBytes message, Side from);
   bool is_to_responder(const TransportHeader& header, const Send& send);
+  bool may_answer_unknown(std::uint32_t xid, const Send& send) const;
   void tell_header(const TransportHeader& header, const Send& send, Frame& frame);
   // Payload: an RPC message, and its place in the Send.
   struct Payload {

@@ -9,6 +9,34 @@
 
 namespace weft::apps::dissect {
 
+namespace {
+
+constexpr std::string_view kTooMany = "more RDMA Reads and Atomics are under way than are remembered";
+
+}  // namespace
+
+void StreamRules::stop(std::string_view why) {
+  if (!why_stopped_.empty()) return;
+  why_stopped_ = why;
+  for (Half& each : halves_) {
+    each.reads = Queue<Read>();
+    each.atomics = Queue<Atomic>();
+  }
+  count();
+}
+
+bool StreamRules::has_room() {
+  if (count_.has_room(1)) return true;
+  stop(kTooMany);
+  return false;
+}
+
+void StreamRules::count() {
+  std::size_t num = 0;
+  for (const Half& each : halves_) num += each.reads.size() + each.atomics.size();
+  count_.set(num);
+}
+
 void StreamRules::on_start(Side side, std::optional<std::uint16_t> ird, bool is_responder) {
   half(side).started = true;
   half(side).ird = ird;
@@ -40,18 +68,20 @@ void StreamRules::on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& f
 }
 
 void StreamRules::on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame) {
-  if (!is_judging()) return;
+  if (!is_judging() || !has_room()) return;
   half(from).reads.push_back({.request = request, .num_gaps = half(from).num_gaps});
-  count_outstanding(from, frame);
+  judge_outstanding(from, frame);
+  count();
 }
 
 void StreamRules::on_atomic_request(Side from, std::uint32_t request_id, Frame& frame) {
-  if (!is_judging()) return;
+  if (!is_judging() || !has_room()) return;
   half(from).atomics.push_back({request_id, half(from).num_gaps});
-  count_outstanding(from, frame);
+  judge_outstanding(from, frame);
+  count();
 }
 
-void StreamRules::count_outstanding(Side from, Frame& frame) {
+void StreamRules::judge_outstanding(Side from, Frame& frame) {
   Half& own = half(from);
   const std::size_t num = own.reads.size() + own.atomics.size();
   if (!own.knows_reads() || !own.knows_atomics()) {
@@ -59,7 +89,7 @@ void StreamRules::count_outstanding(Side from, Frame& frame) {
     if (own.atomics.size() > kMaxOutstanding) own.atomics.pop_front();
     return;
   }
-  if (num > kMaxOutstanding) stop("more RDMA Reads and Atomics are under way than are remembered");
+  if (num > kMaxOutstanding) stop(kTooMany);
   const auto ird = half(other(from)).ird;
   if (!ird || num <= *ird) return;
   frame.findings.push_back({"DDP-7.1-02", fmt::format("{} requests at once, where the other side takes {}", num, *ird),
@@ -80,6 +110,7 @@ StreamRules::Read* StreamRules::find_read(Half& asker, const ddp::TaggedHeader& 
   };
   if (std::ranges::count_if(asker.reads, fits) != 1) return nullptr;
   while (!fits(asker.reads.front())) asker.reads.pop_front();
+  count();
   Read& read = asker.reads.front();
   asker.num_gaps_of_reads = read.num_gaps;
   if (!asker.knows_reads()) read.is_wrong = read.is_scattered = true;  // segments before this one may be missing
@@ -117,7 +148,9 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
     frame.findings.push_back({"DDP-5.3-02", "the segments of an RDMA Read Response are not in the order of their TOs",
                               "the receiver places them by their TOs, unless it takes them in order alone"});
   }
-  if (header.last) reads.pop_front();
+  if (!header.last) return;
+  reads.pop_front();
+  count();
 }
 
 void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame& frame) {
@@ -141,6 +174,7 @@ void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame&
          terminated(rdmap::kStreamCatastrophic)});
   }
   atomics.pop_front();
+  count();
 }
 
 }  // namespace weft::apps::dissect

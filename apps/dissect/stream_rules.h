@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "apps/dissect/frame.h"
+#include "apps/dissect/held_entries.h"
 #include "apps/dissect/queue.h"
 #include "ddp/segment.h"
 #include "rdmap/header.h"
@@ -15,18 +16,20 @@ namespace weft::apps::dissect {
 // StreamRules judges what the two sides of a connection do to each other: requests and their responses, IRD, messages
 // behind a Terminate (RFC 5040 sections 5.2 and 5.4, RFC 7306 section 5), a responder that speaks first (RFC 5044
 // section 7.1.2). Rules about both sides are judged only where the capture has both directions from the first FPDU on.
-// A value without I/O; it remembers at most kMaxOutstanding requests of each side.
+// A value without I/O; it remembers at most kMaxOutstanding requests of each side, and no more than HeldEntries have
+// room for.
 class StreamRules {
  public:
   static constexpr std::size_t kMaxOutstanding = 1024;
+
+  // held outlives the value.
+  explicit StreamRules(HeldEntries& held) : count_(held) {}
 
   // The capture has the first FPDU of this side. ird: how many requests at once the side takes; empty: unknown.
   // is_responder: it sent the MPA Reply.
   void on_start(Side side, std::optional<std::uint16_t> ird, bool is_responder);
   // Octets are missing, or the order of the two directions is not that of the capture. why outlives the value.
-  void stop(std::string_view why) {
-    if (why_stopped_.empty()) why_stopped_ = why;
-  }
+  void stop(std::string_view why);
   // Empty: they have not stopped.
   std::string_view why_stopped() const { return why_stopped_; }
   // The capture misses octets of this side, or has them too late. Rules that need no such octet go on.
@@ -86,11 +89,16 @@ class StreamRules {
 
   void judge_fpdu(Side from, Frame& frame);
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
-  void count_outstanding(Side from, Frame& frame);
-  static Read* find_read(Half& asker, const ddp::TaggedHeader& header, std::uint64_t len);
+  // Whether one more request can be remembered. Else the rules stop.
+  bool has_room();
+  // The queues have changed.
+  void count();
+  void judge_outstanding(Side from, Frame& frame);
+  Read* find_read(Half& asker, const ddp::TaggedHeader& header, std::uint64_t len);
 
   std::string_view why_stopped_ = {};
   std::array<Half, 2> halves_;
+  EntryCount count_;
 };
 
 }  // namespace weft::apps::dissect

@@ -28,6 +28,7 @@ bool TcpHalf::is_foreign_syn(std::uint32_t seq) const {
 }
 
 void TcpHalf::on_segment(const TcpSegment& segment, Sink& sink) {
+  saw_syn_ |= segment.syn;
   if (segment.syn && !begin(segment.seq + 1)) return;
   if (segment.payload_len == 0) return;
   if (!started_) {

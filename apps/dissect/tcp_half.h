@@ -75,8 +75,11 @@ class TcpHalf {
   bool is_complete(std::uint32_t end) const { return !has_gap_ && next_ == end; }
   // Whether a segment came too early.
   bool is_disordered() const { return disordered_; }
-  // Whether sequence number `end` is behind octets that did not go to the sink. False as long as no octet came.
-  bool lacks_octets_before(std::uint32_t end) const { return counters_.octets != 0 && seq_distance(next_, end) > 0; }
+  // Whether sequence number `end` is behind octets that did not go to the sink. False as long as neither a SYN nor an
+  // octet came: the capture may not have this direction.
+  bool lacks_octets_before(std::uint32_t end) const {
+    return (saw_syn_ || counters_.octets != 0) && seq_distance(next_, end) > 0;
+  }
   // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
   bool is_waiting(std::uint32_t end) const;
   // Whether the last segment of the other direction acknowledged none of the octets.
@@ -104,6 +107,7 @@ class TcpHalf {
   HeldOctets& held_;
   bool started_ = false;
   bool saw_start_ = false;
+  bool saw_syn_ = false;
   bool has_gap_ = false;  // the sink did not get all octets before next_
   bool disordered_ = false;
   std::uint32_t first_ = 0;     // sequence number of the first octet in the capture

@@ -45,9 +45,11 @@ struct Kept {
     dissector.finish();
     return told;
   }
-  void exchange_last() {
-    std::swap(segments[segments.size() - 1], segments[segments.size() - 2]);
-    std::swap(octets[octets.size() - 1], octets[octets.size() - 2]);
+  void exchange_last() { exchange(segments.size() - 2); }
+  // Exchanges the segment at this place and the next one.
+  void exchange(std::size_t at) {
+    std::swap(segments[at], segments[at + 1]);
+    std::swap(octets[at], octets[at + 1]);
   }
   Talk talk;
   std::vector<TcpSegment> segments;
@@ -69,6 +71,16 @@ TEST(WaitingSegments, AReplyThatTheCaptureHasBeforeItsCallWaits) {
   };
   EXPECT_LT(place("> 1 RDMA_MSG, XID 0x00000002") - told.lines.begin(),
             place("< 1 RDMA_MSG, XID 0x00000002") - told.lines.begin());
+}
+
+// The first octets of a side, too: its SYN shows that the capture has what it sends.
+TEST(WaitingSegments, AnFpduThatTheCaptureHasBeforeTheMpaReplyWaits) {
+  constexpr std::size_t kReplyAt = 3;
+  Kept kept;
+  kept.exchange(kReplyAt);
+  kept.talk.reply(77);
+  EXPECT_THAT(kept.told().findings, ElementsAre("R1-3.1.2-01"));
+  EXPECT_THAT(kept.told().unjudged, IsEmpty());
 }
 
 TEST(WaitingSegments, PacketsOfOneSideInAnotherOrderSilenceNothing) {
