@@ -50,6 +50,7 @@ std::map<std::string, std::string> deviations() {
     out["ReadOfForeignMemoryIsAnAccessError"] = out["WriteToForeignMemoryIsAnAccessError"];
     out["SolicitedOnlyWaitsForASolicitedSend"] =
         "rxe of Linux 6.12 and 7.2 fires no solicited event for a request that failed, so every completion wakes";
+    out["OnlyASolicitedImmediateWakesWhoWaitsForSolicitedEvents"] = out["SolicitedOnlyWaitsForASolicitedSend"];
     out["FaultOfOnesOwnIsFatal"] = "rxe tells it by the completion alone, not by an asynchronous event";
   }
   if (environment("WEFT_IBV_DEVICE").starts_with("siw")) {
