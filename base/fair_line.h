@@ -204,8 +204,12 @@ class FairLine {
   void begin_turn(Member& member);
   template <typename M>
   void charge(M& member, Order<M>& order, Amount from, Amount to);
+  // Where a newcomer begins.
   template <typename M>
-  void begin_anew(M& member, const Order<M>& order, Amount expected, Amount debt);
+  static Amount beginning(const Order<M>& order, Amount expected, Amount debt);
+  // A member that was known before it waits for the first time begins no further back than a newcomer does.
+  template <typename M>
+  static void begin_as_newcomer(M& member, const Order<M>& order, Amount expected, Amount debt);
   template <typename M>
   void begin_turn(M& member, Order<M>& order);
   template <typename M>
@@ -228,11 +232,17 @@ class FairLine {
 
 template <typename T>
 template <typename M>
-void FairLine<T>::begin_anew(M& member, const Order<M>& order, Amount expected, Amount debt) {
+Amount FairLine<T>::beginning(const Order<M>& order, Amount expected, Amount debt) {
   Amount ahead = std::max({order.floor, order.most, order.door}) - order.floor;
   if (expected != 0) ahead = std::min(ahead, (1 + order.num_first) * expected);
-  member.received.sum = std::max(order.floor + ahead, debt);
-  member.place.served = ++last_served_;
+  return std::max(order.floor + ahead, debt);
+}
+
+template <typename T>
+template <typename M>
+void FairLine<T>::begin_as_newcomer(M& member, const Order<M>& order, Amount expected, Amount debt) {
+  if (member.waits() || member.received.turns != Turns::kNone) return;
+  member.received.sum = std::min(member.received.sum, beginning(order, expected, debt));
 }
 
 template <typename T>
@@ -272,11 +282,13 @@ typename FairLine<T>::Member& FairLine<T>::enter(const Client& client, Amount ex
   if (!address) {
     address = std::make_unique<Address>();
     address->name = client.address;
-    begin_anew(*address, order_, expected, debts_.of(client.address));
+    address->received.sum = beginning(order_, expected, debts_.of(client.address));
+    address->place.served = ++last_served_;
   }
   member->address = address.get();
   ++address->num_members;
-  begin_anew(*member, address->order, expected, address->order.gone);
+  member->received.sum = beginning(address->order, expected, address->order.gone);
+  member->place.served = ++last_served_;
   return *member;
 }
 
@@ -285,6 +297,8 @@ void FairLine<T>::push(const Client& client, T what, Amount expected) {
   expected = std::min(expected, kMaxCost);
   Member& member = enter(client, expected);
   Address& address = *member.address;
+  begin_as_newcomer(address, order_, expected, debts_.of(address.name));
+  begin_as_newcomer(member, address.order, expected, address.order.gone);
   const bool is_first = !member.waits();
   member.things.push_back({std::move(what), expected});
   if (is_first) {
