@@ -118,8 +118,9 @@ void ToRdma::take_in(tcp::socket socket) {
     return;
   }
   ++sums_.opened;
-  do ++last_id_.value;
-  while (by_id_.contains(last_id_.value));
+  do {
+    ++last_id_.value;
+  } while (by_id_.contains(last_id_.value));
   const rpcrdma::ConnectionId id = last_id_;
   auto& session = sessions_.emplace_back(
       std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address), now_));

@@ -126,7 +126,7 @@ class ToRdma {
     rpcrdma::ConnectionOrder::Seen seen;  // as order_ has it
   };
   Ledger places_{{}};
-  rpcrdma::ConnectionId last_id_{};  // numbers come round, while a client keeps its own
+  rpcrdma::ConnectionId last_id_{};  // wraps; no two clients that are there have one number
   // A client that was never answered has no claim to its place.
   rpcrdma::ConnectionOrder order_{TimePoint::duration::zero()};
   Sessions sessions_;

@@ -42,7 +42,7 @@ std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared
 }
 
 void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
-  // Closed behind the lock: a close may take as long as the disk does.
+  // Its descriptors close after the lock is released: a close may take as long as the disk does.
   Entry evicted;
   {
     std::lock_guard lock(mutex_);
@@ -110,7 +110,7 @@ void OpenFiles::insert(const FileKey& key, Fd fd) {
 }
 
 void OpenFiles::erase(const FileKey& key) {
-  Entry erased;  // closed behind the lock
+  Entry erased;  // its descriptors close after the lock is released
   std::lock_guard lock(mutex_);
   auto it = files_.find(key);
   if (it == files_.end()) return;

@@ -85,10 +85,10 @@ bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::s
   return true;
 }
 
-bool PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
+void PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
   auto it = files_.find(file);
-  if (it == files_.end()) return false;
-  return std::erase_if(it->second.names, [&](const Name& n) { return n.parent == parent && n.name == name; }) != 0;
+  if (it == files_.end()) return;
+  std::erase_if(it->second.names, [&](const Name& n) { return n.parent == parent && n.name == name; });
 }
 
 void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_view name) {
@@ -100,7 +100,7 @@ void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_vi
 
 void PathIndex::forget_name(const FileKey& file, const FileKey& parent, std::string_view name) {
   std::lock_guard lock(mutex_);
-  if (!drop_name_locked(file, parent, name)) return;
+  drop_name_locked(file, parent, name);
   append_locked({IndexRecord::Op::kForgetName, file, parent, std::string(name)});
 }
 

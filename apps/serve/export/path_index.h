@@ -74,7 +74,7 @@ class PathIndex {
   };
 
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
-  bool drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
+  void drop_name_locked(const FileKey& file, const FileKey& parent, std::string_view name);
   void touch_locked(Entry& entry);
   void erase_locked(const FileKey& file);
   enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };

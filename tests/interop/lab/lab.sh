@@ -16,5 +16,5 @@ lab_fail() {
   for line; do lab_say "$line"; done
   exit 1
 }
-# How the run of a guest ends about once in 80 boots, on an idle machine as well (README.md): not the case's fault.
+# Printed when a fault of the emulator has stopped a guest (README.md). run-cases then runs the case once more.
 emulator_fault="the emulator ran code of the kernel that the kernel was changing (int3)"
