@@ -19,6 +19,14 @@ if(WEFT_PROBES)
     message(STATUS "No USDT probes: sys/sdt.h is missing (Debian package systemtap-sdt-dev)")
   endif()
 endif()
+# weft_compiles(RESULT SOURCE FLAGS): whether the compiler takes the source.
+include(CheckCXXSourceCompiles)
+function(weft_compiles result source flags)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(CMAKE_REQUIRED_FLAGS "${flags}")
+  check_cxx_source_compiles("${source}" ${result})
+endfunction()
+
 if(WEFT_SANITIZE)
   target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)
@@ -26,10 +34,7 @@ if(WEFT_SANITIZE)
   if(WEFT_SANITIZE MATCHES undefined)
     # Where UBSan looks for null pointers, g++ takes no comparison of a function's address for a constant (GCC bug 71962).
     # Some versions of abseil's tables have one, Debian 13's among them. ASan notices a null pointer, too.
-    include(CheckCXXSourceCompiles)
-    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-    set(CMAKE_REQUIRED_FLAGS "-std=c++20 -fsanitize=${WEFT_SANITIZE}")
-    check_cxx_source_compiles("
+    weft_compiles(WEFT_ABSEIL_TAKES_NULL_CHECKS "
       #include <utility>
       #include <absl/container/flat_hash_set.h>
       struct Key {
@@ -37,24 +42,19 @@ if(WEFT_SANITIZE)
         bool operator==(const Key&) const = default;
         template <typename H> friend H AbslHashValue(H hash, const Key& key) { return H::combine(std::move(hash), key.value); }
       };
-      void insert(absl::flat_hash_set<Key>& keys) { keys.insert(Key{1}); }" WEFT_ABSEIL_TAKES_NULL_CHECKS)
-    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
-    unset(CMAKE_REQUIRED_FLAGS)
+      void insert(absl::flat_hash_set<Key>& keys) { keys.insert(Key{1}); }" "-std=c++20 -fsanitize=${WEFT_SANITIZE}")
     if(NOT WEFT_ABSEIL_TAKES_NULL_CHECKS)
       target_compile_options(weft_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
     endif()
   endif()
   if(WEFT_SANITIZE MATCHES address)
-    # Since then abseil's hash tables lie differently in memory under ASan, and their functions in Debian's library are
+    # Since 2023 abseil's hash tables lie differently in memory under ASan, and their functions in Debian's library are
     # built without it: both have to take the same form.
-    include(CheckCXXSourceCompiles)
-    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-    check_cxx_source_compiles("
+    weft_compiles(WEFT_ABSEIL_HAS_ASAN_TABLES "
       #include <absl/base/config.h>
       #if ABSL_LTS_RELEASE_VERSION < 20230802
       #error
-      #endif" WEFT_ABSEIL_HAS_ASAN_TABLES)
-    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+      #endif" "")
     if(WEFT_ABSEIL_HAS_ASAN_TABLES)
       target_compile_options(weft_options INTERFACE
         "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/abseil_as_built.h>")

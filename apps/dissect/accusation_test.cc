@@ -457,31 +457,36 @@ TEST(Accusation, AMessageThatCameOutOfOrderHasCome) {
   EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-03")));
 }
 
-// A receiver may place an FPDU, and refuse it, before those that it lacks. The capture has it, too, behind a hole.
-TEST(Accusation, AnFpduBehindAHoleMayBeTheRefusedOne) {
+// A receiver may place an FPDU, and refuse it, before it has those in front. Here the capture has it, too, behind a
+// hole. The server acknowledges only what came before the hole.
+struct BehindAHole : ::testing::Test {
+  void SetUp() override {
+    court.open();
+    court.send();
+    hole = wire.seq[Wire::kClient];
+    wire.lose(Wire::kClient, next_send());
+  }
+  Octets next_send() { return wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, ++court.msn, pattern(8))); }
+  std::optional<Verdict> verdict(const Terminate& what, bool has_header) {
+    wire.seq[Wire::kClient] = hole;
+    return court.verdict(what, has_header);
+  }
+
   Court court;
-  court.open();
-  court.send();
   Wire& wire = court.talk.wire;
-  const std::uint32_t hole = wire.seq[Wire::kClient];
-  wire.lose(Wire::kClient, wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, ++court.msn, pattern(8))));
+  std::uint32_t hole = 0;
+};
+
+TEST_F(BehindAHole, AnFpduMayBeTheRefusedOne) {
   court.write(kStag + 1);
-  wire.seq[Wire::kClient] = hole;  // so far the server acknowledges
-  EXPECT_EQ(court.verdict({Layer::kDdp, 1, 0x00}, true), Verdict::kUnseen);
+  EXPECT_EQ(verdict({Layer::kDdp, 1, 0x00}, true), Verdict::kUnseen);
   EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-03")));
 }
-TEST(Accusation, ACrcBehindAHoleMayBeBad) {
-  Court court;
-  court.open();
-  court.send();
-  Wire& wire = court.talk.wire;
-  const std::uint32_t hole = wire.seq[Wire::kClient];
-  wire.lose(Wire::kClient, wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, ++court.msn, pattern(8))));
-  Octets damaged = wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, ++court.msn, pattern(8)));
+TEST_F(BehindAHole, ACrcMayBeBad) {
+  Octets damaged = next_send();
   damaged.back() ^= 1;
   wire.send(Wire::kClient, damaged);
-  wire.seq[Wire::kClient] = hole;
-  EXPECT_EQ(court.verdict({Layer::kLlp, 0, 0x02}, false), Verdict::kUnseen);
+  EXPECT_EQ(verdict({Layer::kLlp, 0, 0x02}, false), Verdict::kUnseen);
 }
 
 // A fault for which no receiver ends a connection confirms nothing.

@@ -303,8 +303,8 @@ CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
   return crc_fits(wire) ? CrcVerdict::kGood : CrcVerdict::kBad;
 }
 
-// The capture lacks the rest of the FPDU that has begun. The front is told, and the rest skipped, if its length is
-// certain. Octets behind the end that the terms give it have waited for the guess about Markers: the terms are wrong.
+// The capture lacks the rest of the FPDU that has begun. If its length is certain, its front is reported and its rest
+// skipped. More octets than that length have waited for the guess about Markers only if the terms are wrong.
 void MpaHalf::report_front(const Arrival& arrival) {
   using Guess = FpduFinder::Guess;
   const bool is_open = may_have_other_markers() && try_other_markers(pending_, true) == Guess::kMore;

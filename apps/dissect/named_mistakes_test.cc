@@ -87,7 +87,7 @@ TEST(NamedMistakes, MarkersOfACutFpduAreNamedAndTheStreamIsRead) {
     }
   }
 }
-// Fewer octets do not tell the length of the FPDU: the next one has to be found.
+// With fewer octets the length of the FPDU is unknown, and a search finds the next FPDU.
 TEST(NamedMistakes, AFrontThatTellsNoLengthHidesNothingBehindIt) {
   for (const std::size_t front : {6u, 12u, 23u}) {
     const Told told = with_front(false, true, front);

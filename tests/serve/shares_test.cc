@@ -220,6 +220,14 @@ TEST(SearchWishes, EndWithTheirClient) {
   EXPECT_THAT(wishes.take(), ::testing::ElementsAre(key_of(5000)));
 }
 
+TEST(SearchWishes, WhatTwoClientsWishOutlivesOne) {
+  SearchWishes wishes(8);
+  wishes.add(key_of(1), kStranger);
+  wishes.add(key_of(1), kHonest);
+  wishes.end(kStranger);
+  EXPECT_THAT(wishes.take(), ::testing::ElementsAre(key_of(1)));
+}
+
 class SharesTest : public ExportTest {};
 
 TEST_F(SharesTest, AClientThatOpensManyFilesClosesItsOwn) {

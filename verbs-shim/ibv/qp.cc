@@ -303,8 +303,8 @@ bool IbvQp::on_completion(ibv_wc& wc) {
     if (draining_) {
       drained();
     } else if (ends && !device_.is_iwarp() && endpoint_->connected()) {
-      // No Terminate tells the peer that the connection is over. The first error may be a flush: rxe of Linux 6.12
-      // flushes the request that failed, too.
+      // The transport has no Terminate that would end the connection at the peer. The first error may be a flush, since
+      // rxe of Linux 6.12 flushes the request that failed as well.
       ::rdma_disconnect(endpoint_->id);
     }
     return for_user;

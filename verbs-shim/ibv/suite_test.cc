@@ -63,8 +63,8 @@ std::map<std::string, std::string> deviations() {
   return out;
 }
 
-// Whether the device is rxe as it is in Linux 6.12 and 7.2: it flushes the request that failed, as all behind it. That
-// of 6.1 names it.
+// Whether the device is rxe of a kernel later than 6.1. That of 6.12 and 7.2 flushes a request that failed, like those
+// behind it. That of 6.1 names the cause.
 bool flushes_the_failed() {
   utsname kernel{};
   ::uname(&kernel);

@@ -22,25 +22,28 @@ class SearchWishes {
 
   // add: a client that has no place left wishes nothing, and asks again.
   void add(const FileKey& file, const DiskClient& client) {
-    if (files_.contains(file)) return;
     Client& of = clients_[{client.group, client.connection}];
+    if (of.wishes.contains(file)) return;
     if (!of.holder) of.holder = places_.enter(client.group);
     Lease place = of.holder.take(1);
     if (!place) return;
-    files_.emplace(file, std::move(place));
-    of.files.push_back(file);
+    of.wishes.emplace(file, std::move(place));
+    ++files_[file];
   }
-  // The client has ended, and its wishes with it.
+  // The client has ended, and its wishes with it. What others wish for as well stays.
   void end(const DiskClient& client) {
     const auto at = clients_.find({client.group, client.connection});
     if (at == clients_.end()) return;
-    for (const FileKey& file : at->second.files) files_.erase(file);
+    for (const auto& [file, place] : at->second.wishes) {
+      const auto wished = files_.find(file);
+      if (--wished->second == 0) files_.erase(wished);
+    }
     clients_.erase(at);
   }
   // take gives the files to the search that begins.
   std::vector<FileKey> take() {
     std::vector<FileKey> out;
-    for (const auto& [file, place] : files_) out.push_back(file);
+    for (const auto& [file, num_clients] : files_) out.push_back(file);
     files_.clear();
     clients_.clear();
     return out;
@@ -53,11 +56,11 @@ class SearchWishes {
 
   struct Client {
     Ledger::Client holder;
-    std::vector<FileKey> files;
+    std::unordered_map<FileKey, Lease, FileKeyHash> wishes;
   };
   Ledger places_;
   std::map<std::pair<std::string, std::uint32_t>, Client> clients_;
-  std::unordered_map<FileKey, Lease, FileKeyHash> files_;
+  std::unordered_map<FileKey, std::size_t, FileKeyHash> files_;  // with the number of clients that wish for each
 };
 
 }  // namespace weft::serve
