@@ -1,5 +1,5 @@
-// What a client answers to Calls of the server that the capture lacks, or that cannot be read (RFC 8166 section 4.5, RFC
-// 8167 section 5.3).
+// What a client answers to Calls of the server that the capture lacks, or that cannot be read (RFC 8166 section 4.5,
+// RFC 8167 section 5.3).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
