@@ -422,14 +422,18 @@ TEST_F(BudgetTest, WhileOthersWaitAPeerThatHasMovedNothingSinceItsTurnGetsNoMore
   EXPECT_EQ(staller.qp.rdma.size(), 2u);
 }
 
-// In a crowd, time is given to the peers that have moved as much as they hold. The others get little.
+// In a crowd, time is given to the peers that have moved as much as they hold. The others get little. Octets that only
+// this side's socket has taken prove nothing.
 TEST_F(BudgetTest, InACrowdAPeerThatHasMovedNothingHasLittleTime) {
   const EarnedTime::Terms terms;
   const std::string group = "127.0.0.1";
-  for (const bool is_proven : {false, true}) {
+  enum class Has { kNothing, kOnItsWay, kMoved };
+  for (const Has has : {Has::kNothing, Has::kOnItsWay, Has::kMoved}) {
+    const bool is_proven = has == Has::kMoved;
     End& staller = open(group);
     staller.never_feeds();
-    if (is_proven) staller.has_moved(2 * kMib);
+    if (has != Has::kNothing) staller.qp.moved.write_octets_tx += 2 * kMib;
+    if (has == Has::kOnItsWay) staller.qp.unacknowledged = 2 * kMib;
     staller.write(kMib);
     budget().admit_waiting();
     ASSERT_EQ(staller.qp.rdma.size(), 1u);

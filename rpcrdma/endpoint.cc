@@ -325,8 +325,10 @@ std::uint64_t Endpoint::octets_pulled() const {
 
 std::uint64_t Endpoint::octets_pushed() const {
   if (qp_ == nullptr) return pushed_;
+  // In this order: octets that leave in between do not count.
   const verbs::QpCounters counters = qp_->counters();
-  return std::max(pushed_, counters.send_octets_tx + counters.write_octets_tx);
+  const std::uint64_t taken = std::max(pushed_, counters.send_octets_tx + counters.write_octets_tx);
+  return taken - std::min<std::uint64_t>(taken, qp_->num_unacknowledged());
 }
 
 void Endpoint::fail_overrun(std::string why) {

@@ -217,8 +217,10 @@ void Responder::end_slow_peer() {
     }
     const EarnedTime::Terms& terms = config_.while_others_wait;
     if (!moving) moving.emplace(Moving{EarnedTime(terms, share_.given_time(terms, is_proven), now_), octets});
-    moving->time.earn(octets - moving->octets, share_.held(), now_);
-    moving->octets = octets;
+    if (octets > moving->octets) {
+      moving->time.earn(octets - moving->octets, share_.held(), now_);
+      moving->octets = octets;
+    }
     return moving->time.is_over(now_);
   };
   const bool is_pull_over = is_over(pull_, is_pulling(), endpoint_.octets_pulled());

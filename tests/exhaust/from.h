@@ -29,8 +29,8 @@ inline std::vector<std::string> addresses_of(const From& from) {
 }
 
 // Whether a newcomer's READ of 1 MiB is answered within a second. It is not beside peers of its own address that read
-// nothing: the kernel takes some MB for each of them first, so they seem to move data (docs/performance.md has the
-// times).
+// nothing: the kernel takes some MB for each of them, and a newcomer stands behind all that others of its address got
+// before they were ended (docs/performance.md has the times).
 inline bool promises_newcomers_a_read(const Attack& attack, const From& from) {
   return !attack.is_deaf || from.num_addresses != 0;
 }

@@ -1,4 +1,6 @@
 // The counters of queue pairs: every kind of message at both ends, during the connection and after it.
+#include <algorithm>
+
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
 
@@ -81,6 +83,30 @@ TEST_P(CountersTest, EveryKindIsCountedAtBothEnds) {
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
   expect(client_.qp->counters(), client);
   expect(server_.qp->counters(), server);
+}
+
+// A peer that reads nothing has not taken what the sockets hold.
+TEST_P(CountersTest, OctetsThatThePeerHasNotTakenAreUnacknowledged) {
+  constexpr std::size_t kLen = 1 << 20;
+  establish();
+  EXPECT_EQ(client_.qp->num_unacknowledged(), 0u);
+  Mem there(*server_.pd, kLen, Access::kLocalWrite | Access::kRemoteWrite);
+  Mem here(*client_.pd, kLen, Access::kLocalWrite);
+  for (int i = 0; i < 32; ++i) {
+    ASSERT_TRUE(client_.rdma(WrOpcode::kRdmaWrite, {here.sge()}, there.addr(), there.mr->rkey()).ok());
+  }
+  while (client_.device->process(now()) != 0) continue;
+  const std::uint64_t taken = client_.qp->counters().write_octets_tx;
+  const std::size_t on_their_way = client_.qp->num_unacknowledged();
+  EXPECT_GT(on_their_way, 0u);
+  EXPECT_LT(taken - std::min<std::uint64_t>(taken, on_their_way), 8 * kLen);
+
+  ASSERT_TRUE(drive([&] { return client_.wcs.size() == 32 && client_.qp->num_unacknowledged() == 0; }));
+  ASSERT_TRUE(client_.id->disconnect().ok());
+  ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kDisconnected); }));
+  ASSERT_TRUE(server_.id->disconnect().ok());
+  ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
+  EXPECT_EQ(client_.qp->num_unacknowledged(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Soft, CountersTest,

@@ -106,4 +106,11 @@ QpCounters SoftQp::counters() const {
   });
 }
 
+std::size_t SoftQp::num_unacknowledged() const {
+  return loop_.call([this] {
+    const Connection* connection = loop_.find(queues_->connection());
+    return connection != nullptr ? soft::num_unacknowledged(connection->fd()) : 0;
+  });
+}
+
 }  // namespace weft::verbs::soft

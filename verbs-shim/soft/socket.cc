@@ -1,8 +1,11 @@
 #include "verbs-shim/soft/socket.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -67,6 +70,11 @@ std::size_t read_emss(int fd) {
   socklen_t len = sizeof(emss);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len) != 0 || emss <= 0) return kLikelyEmss;  // MPA-5.1-03
   return static_cast<std::size_t>(emss);
+}
+
+std::size_t num_unacknowledged(int fd) {
+  int octets = 0;
+  return ::ioctl(fd, SIOCOUTQ, &octets) == 0 ? static_cast<std::size_t>(std::max(octets, 0)) : 0;
 }
 
 int take_error(int fd) {
