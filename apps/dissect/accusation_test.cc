@@ -365,6 +365,24 @@ TEST(Accusation, EveryCodeIsConfirmedRefutedAndUnseen) {
   }
 }
 
+// The message has a fault, and not the one of which the Terminate speaks. A receiver may find either of two first.
+TEST(Accusation, AnotherFaultOfTheMessageConfirmsNoCodeThatItsHeaderContradicts) {
+  const Octets request = testing::untagged(Opcode::kSend, 1, pattern(8));
+  const Octets odd_msn = with(request, 13, 5);
+  const auto verdict_of = [](const Octets& ulpdu, const Terminate& what) {
+    Court court;
+    say(ulpdu)(court);
+    return court.verdict(what, true);
+  };
+  EXPECT_EQ(verdict_of(odd_msn, {Layer::kDdp, 2, 0x03}), Verdict::kConfirmed);
+  EXPECT_EQ(verdict_of(odd_msn, {Layer::kDdp, 2, 0x02}), Verdict::kConfirmed) << "no buffer has this MSN";
+  EXPECT_EQ(verdict_of(odd_msn, {Layer::kDdp, 2, 0x06}), Verdict::kRefuted) << "its DV is right";
+  EXPECT_EQ(verdict_of(odd_msn, {Layer::kRdma, 2, 0x05}), Verdict::kRefuted) << "its RV is right";
+  EXPECT_EQ(verdict_of(odd_msn, {Layer::kDdp, 2, 0x01}), Verdict::kRefuted) << "its queue is one of RFC 5040";
+  EXPECT_EQ(verdict_of(with(odd_msn, 0, 0x42), {Layer::kDdp, 2, 0x03}), Verdict::kConfirmed) << "two faults";
+  EXPECT_EQ(verdict_of(with(odd_msn, 0, 0x42), {Layer::kDdp, 2, 0x06}), Verdict::kConfirmed) << "two faults";
+}
+
 // A refuted accusation is the accuser's violation, and the accused side has none.
 TEST(Accusation, TheAccuserIsAtFaultIfTheOctetsRefuteIt) {
   struct Blamed final : Listener {

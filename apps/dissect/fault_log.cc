@@ -82,10 +82,11 @@ void FaultLog::weigh(Frame& frame, const Record& accused) {
   if (blame == frame.findings.end()) {
     return weigh_setup(*message, frame, accused);
   }
-  const bool has_earlier = join(*message, other_half, *blame);
-  const std::string why = blame->confirms            ? ""
+  const Joined joined = join(*message, other_half, *blame);
+  const std::string why = joined.has_code            ? ""
                           : frame.facts.names_unsent ? "it names a message that the other side has not sent"
                                                      : refutation_of(*message, accused, other_half);
+  if (!why.empty()) blame->confirms.reset();
   blame->verdict = blame->confirms ? Verdict::kConfirmed : why.empty() ? Verdict::kUnseen : Verdict::kRefuted;
   frame.facts.verdict = blame->verdict;
   if (blame->verdict == Verdict::kRefuted) {
@@ -93,7 +94,7 @@ void FaultLog::weigh(Frame& frame, const Record& accused) {
     // The rule on the header says the same.
     if (frame.facts.names_unsent) frame.findings.erase(blame);
   }
-  if (!has_earlier) return;
+  if (!joined.has_earlier) return;
   frame.findings.push_back({"RDMAP-7.1-05",
                             "the Terminate describes a message, and an earlier one has the same fault",
                             "the receiver looks for the fault in the wrong message",
@@ -102,24 +103,32 @@ void FaultLog::weigh(Frame& frame, const Record& accused) {
 
 // A Terminate names its message by the terminated header. Without one, it has to be what the finding says that a
 // receiver does, or the rule has to be the same. siw may write any MSN into the header.
-bool FaultLog::join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const {
+FaultLog::Joined FaultLog::join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const {
   constexpr std::size_t kBeforeMsn = 10;
   const rdmap::Terminate what = message.siw.value_or(message.what);
   std::string header = octets_str(message.ddp());
   if (message.siw && header.size() == ddp::kUntaggedHeaderLen) header.resize(kBeforeMsn);
   const Ending due = Ending::by(what);
-  const auto fault = std::find_if(accused.faults.rbegin(), accused.faults.rend(), [&](const Fault& one) {
-    if (!header.empty()) return one.header.starts_with(header) && one.ending.is_fatal();
-    return one.ending == due || one.requirement == blame.requirement;
+  const auto last = [&](auto&& is_it) { return std::find_if(accused.faults.rbegin(), accused.faults.rend(), is_it); };
+  const auto is_named = [&](const Fault& one) { return one.header.starts_with(header) && one.ending.is_fatal(); };
+  // A message can have several faults.
+  auto fault = last([&](const Fault& one) {
+    return header.empty() ? one.ending == due || one.requirement == blame.requirement
+                          : is_named(one) && one.ending == due;
   });
+  const bool has_code = fault != accused.faults.rend();
+  if (!has_code && !header.empty()) fault = last(is_named);
   if (fault == accused.faults.rend()) {
-    if (accused.start && what == rdmap::to_terminate(mpa::Error::kStartupFrame)) blame.confirms = accused.start;
-    return false;
+    const bool is_start = accused.start && what == rdmap::to_terminate(mpa::Error::kStartupFrame);
+    if (is_start) blame.confirms = accused.start;
+    return {.has_code = is_start};
   }
   blame.confirms = fault->where;
   // RFC 5040 section 7.1, case 4. siw's headers do not name one message.
   const auto first = std::ranges::find(accused.faults, due, &Fault::ending);
-  return !header.empty() && !message.siw && fault->ending == due && first->where.frame < fault->where.frame;
+  return {.has_code = has_code,
+          .has_earlier =
+              !header.empty() && !message.siw && fault->ending == due && first->where.frame < fault->where.frame};
 }
 
 }  // namespace weft::apps::dissect

@@ -14,9 +14,10 @@
 
 namespace weft::apps::dissect {
 
-// FaultLog weighs the accusation of a Terminate. It is confirmed where the blamed message already has a finding: the
-// violation is one. It is refuted where the octets contradict it: the violation is the accuser's. Else it is not to be
-// seen. A value without I/O; it remembers the last kMaxFaults findings of each side.
+// FaultLog weighs the accusation of a Terminate. It is confirmed where the blamed message already has a finding that a
+// receiver may take for this one: the violation is one. It is refuted where the octets contradict it, also where the
+// message has another fault: the violation is the accuser's. Else it is not to be seen. A value without I/O; it
+// remembers the last kMaxFaults findings of each side.
 class FaultLog {
  public:
   static constexpr std::size_t kMaxFaults = 8;
@@ -49,8 +50,12 @@ class FaultLog {
   void keep(const Frame& frame, const Finding& finding);
   void weigh(Frame& frame, const Record& accused);
   void weigh_setup(const rdmap::TerminateMessage& message, Frame& frame, const Record& accused) const;
-  // Whether an earlier message has the same fault as the one that the Terminate names.
-  bool join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const;
+  struct Joined {
+    bool has_code = false;     // the message has a fault for which the code of the Terminate is right
+    bool has_earlier = false;  // an earlier message has the same fault as the one that the Terminate names
+  };
+  // Sets Finding::confirms if the message has a fault, whatever the code says.
+  Joined join(const rdmap::TerminateMessage& message, const Half& accused, Finding& blame) const;
 
   std::array<Half, 2> halves_;  // by side
 };
