@@ -14,12 +14,17 @@ namespace {
 
 class SweepTask : public DiskTask {
  public:
-  SweepTask(Backend& backend, bool& is_sweeping) : backend_(backend), is_sweeping_(is_sweeping) {}
-  void run() override { backend_.sweep_open_files(); }
+  SweepTask(Backend& backend, bool closes_idle, bool& is_sweeping)
+      : backend_(backend), closes_idle_(closes_idle), is_sweeping_(is_sweeping) {}
+  void run() override {
+    backend_.sync_evicted_files();
+    if (closes_idle_) backend_.sweep_open_files();
+  }
   void finish() override { is_sweeping_ = false; }
 
  private:
   Backend& backend_;
+  const bool closes_idle_;
   bool& is_sweeping_;  // the loop's variable
 };
 
@@ -59,14 +64,22 @@ std::size_t ServeApp::turn(TimePoint now) {
   return moved + server_->process(now);
 }
 
-void ServeApp::sweep_when_due(TimePoint now) {
-  if (is_sweeping_) return;
-  if (backend_->num_open_files() == 0) return sweep_at_.reset();
-  if (sweep_at_ && now < *sweep_at_) return;
+bool ServeApp::is_sweep_due(TimePoint now) {
+  if (backend_->num_open_files() == 0) {
+    sweep_at_.reset();
+    return false;
+  }
+  if (sweep_at_ && now < *sweep_at_) return false;
   const bool is_due = sweep_at_.has_value();
   sweep_at_ = now + Backend::kSweepInterval;
-  if (!is_due) return;
-  std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_sweeping_);
+  return is_due;
+}
+
+void ServeApp::sweep_when_due(TimePoint now) {
+  if (is_sweeping_) return;
+  const bool is_due = is_sweep_due(now);
+  if (!is_due && backend_->num_evicted_files() == 0) return;
+  std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_due, is_sweeping_);
   is_sweeping_ = true;
   // The task belongs to the server itself: no connection has the number 0. If too many tasks wait, the next sweep will
   // do.

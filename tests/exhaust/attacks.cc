@@ -1,5 +1,6 @@
 #include "tests/exhaust/attacks.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -117,6 +118,12 @@ std::vector<Attack> attacks(const Handles& of) {
   const auto open = [of](std::uint32_t xid) {
     return v1_message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{of.open[xid % of.open.size()], 0, 16}));
   };
+  const auto write = [of](std::uint32_t xid) {
+    static constexpr std::array<std::uint8_t, 16> kData{};
+    const nfs3::WriteArgs args{
+        of.open[xid % of.open.size()], 0, kData.size(), nfs3::StableHow::kUnstable, {kData.size(), kData}};
+    return v1_message(xid, nfs_call(xid, Proc::kWrite, args));
+  };
   const auto create = [of](std::uint32_t xid) {
     nfs3::CreateArgs args;
     args.where = {of.root, "hostile-" + std::to_string(xid % 64)};
@@ -185,6 +192,13 @@ std::vector<Attack> attacks(const Handles& of) {
        .depth = 16,
        .first = null,
        .message = open},
+      {.name = "unsynced files",
+       .kinds = {"files that lost their place before their writes were synced"},
+       .connections = 64,
+       .pace = kAgain,
+       .depth = 16,
+       .first = null,
+       .message = write},
       {.name = "searches",
        .kinds = {"searches of the tree for moved files"},
        .connections = 64,

@@ -130,6 +130,7 @@ TEST_F(IoNowTest, WhatIsWrittenNowIsCommittedLater) {
   // Another file takes its place among the open ones. Its unsynced octets are synced before it is closed.
   write_local(dir + "/other", "other");
   EXPECT_EQ(read(handle("other")), "other");
+  backend->sync_evicted_files();
   EXPECT_EQ(num_synced, 2);
 }
 

@@ -172,6 +172,7 @@ TEST_F(IoTest, AFailureWhileClosingForRoomBreaksThePromiseToo) {
   const nfs3::Verf before = write(file, 0, "a").verf;
   sync_error = EIO;
   for (int i = 0; i < 4; ++i) create(root(), "other" + std::to_string(i));
+  backend->sync_evicted_files();
   sync_error = 0;
   EXPECT_EQ(num_fsync, 1);
   EXPECT_NE(backend->commit({file, 0, 0}).verf, before);
@@ -235,8 +236,11 @@ TEST_F(IoTest, FewDescriptorsServeManyFiles) {
     files.push_back(*create(root(), "f" + std::to_string(i)).obj);
     ASSERT_EQ(write(files.back(), 0, "text" + std::to_string(i)).status, Nfsstat3::kOk);
   }
+  EXPECT_EQ(num_descriptors() - before, 4) << "three are open, and one waits for its sync";
+  backend->sync_evicted_files();
   EXPECT_EQ(num_descriptors() - before, 3);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(read(files[static_cast<std::size_t>(i)]), "text" + std::to_string(i));
+  backend->sync_evicted_files();
   EXPECT_EQ(num_descriptors() - before, 3);
 }
 

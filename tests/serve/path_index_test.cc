@@ -70,6 +70,61 @@ TEST_F(PathIndexTest, SurvivesARestartAndIsCompacted) {
   EXPECT_LT(std::filesystem::file_size(file()), before / 4);
 }
 
+// All that look for a file wait for the thread that has the index. So each record that is appended copies a few files.
+// The old log is whole until the new one is.
+TEST_F(PathIndexTest, TheLogIsRewrittenInSteps) {
+  constexpr std::uint64_t kFiles = 2000;
+  const std::string next = file() + ".new";
+  const auto size_of_next = [&] { return std::filesystem::exists(next) ? std::filesystem::file_size(next) : 0; };
+  PathIndex index(kRoot, 2 * kFiles, log());
+  for (std::uint64_t n = 2; n < 2 + kFiles; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  std::uint64_t changes = 0;
+  const auto change = [&] { index.learn(key_of(2), kRoot, "g" + std::to_string(changes++ % 6)); };
+  while (size_of_next() == 0) change();
+  const auto before = std::filesystem::file_size(file());
+
+  std::size_t steps = 0, size = size_of_next();
+  for (; size_of_next() != 0; ++steps) {
+    if (steps == 50) {
+      index.learn(key_of(9000), kRoot, "learnt meanwhile");
+      index.forget(key_of(3));
+      index.forget(key_of(kFiles));
+      std::filesystem::copy(file(), temp / "cut off");
+    }
+    change();
+    EXPECT_LE(size_of_next(), std::max<std::size_t>(size, 1000) + 8 * 17 * 100);
+    size = size_of_next();
+  }
+  EXPECT_GT(steps, 100u);
+  EXPECT_LT(std::filesystem::file_size(file()), before / 10);
+  const std::string whole = testing::read_local(file());
+  for (const std::string& log : {whole, testing::read_local(temp / "cut off")}) {
+    TempDir other;
+    testing::write_local(other / "index", log);
+    const Fd dir(::open(other.path().c_str(), O_RDONLY | O_DIRECTORY));
+    PathIndex read(kRoot, 2 * kFiles, std::move(*IndexLog::open(dir.get(), "index", "state")));
+    EXPECT_EQ(read.num_files(), kFiles - 1);
+    EXPECT_EQ(path(read, 9000), "learnt meanwhile");
+    EXPECT_EQ(path(read, 3), "-");
+    EXPECT_EQ(path(read, kFiles), "-");
+    EXPECT_EQ(path(read, kFiles - 1), "f" + std::to_string(kFiles - 1));
+  }
+}
+
+// Then the old one goes on, and the next attempt comes much later.
+TEST_F(PathIndexTest, ARewriteThatFailsLosesNothing) {
+  const std::string next = file() + ".new";
+  {
+    PathIndex index(kRoot, 100, log());
+    std::filesystem::create_directory(next);
+    for (int i = 0; i < 70000; ++i) index.learn(key_of(2), kRoot, "g" + std::to_string(i % 6));
+    index.learn(key_of(3), kRoot, "last");
+  }
+  PathIndex index(kRoot, 100, log());
+  EXPECT_EQ(path(index, 3), "last");
+  EXPECT_TRUE(std::filesystem::is_directory(next));
+}
+
 TEST_F(PathIndexTest, EveryTornTailLosesTheTailOnly) {
   {
     PathIndex index(kRoot, 100, log());
@@ -123,6 +178,25 @@ TEST_F(PathIndexTest, IsBounded) {
   EXPECT_EQ(index.num_files(), 100u);
   EXPECT_EQ(path(index, 1001), "f1001");
   EXPECT_EQ(path(index, 3), "-");
+}
+
+// Long names count for what they take.
+TEST_F(PathIndexTest, LongNamesTakeMorePlaces) {
+  const DiskClient honest{1, "192.0.2.1"}, stranger{2, "192.0.2.2"};
+  PathIndex index(kRoot, 100, nullptr);
+  {
+    const ActingFor acting(honest);
+    for (std::uint64_t n = 2; n < 42; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  }
+  const ActingFor acting(stranger);
+  for (std::uint64_t n = 100; n < 200; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  EXPECT_EQ(index.num_files(), 100u);
+  for (std::uint64_t n = 140; n < 200; ++n) {
+    for (char c = 'a'; c < 'e'; ++c) index.learn(key_of(n), kRoot, std::string(250, c));
+  }
+  EXPECT_LE(index.num_files(), 40u + 60u / 8);
+  EXPECT_EQ(path(index, 199), std::string(250, 'd'));
+  for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), "f" + std::to_string(n));
 }
 
 TEST_F(PathIndexTest, LookingUpHardLinksInTurnWritesNothing) {

@@ -314,6 +314,29 @@ TEST_F(ServeTest, AClientThatHasAllDiskWorkersDelaysAnotherByOneTask) {
   run_until([&] { return std::all_of(reads.begin(), reads.end(), [](const One& one) { return one.answer.done; }); });
 }
 
+// A file that loses its place before its writes were synced is synced by a worker, beside the Call that took the place.
+TEST_F(ServeTest, ACallThatTakesAPlaceOfAnotherFileWaitsForNoSync) {
+  Gate gate;
+  std::atomic<int> num_synced = 0;
+  config.calls.fsync = [&](int fd) { return gate.pass(), ++num_synced, ::fsync(fd); };
+  config.backend.max_open_files = 1;
+  for (const char* name : {"one", "two", "three"}) write_local(dir + "/" + name, name);
+  start();
+  const NfsFh3 root = mount("/");
+  auto peer = connect();
+  const NfsFh3 one = lookup(*peer, root, "one");
+  ASSERT_EQ(write(*peer, one, 0, Octets{'O'}).status, Nfsstat3::kOk);
+  gate.shut();
+  Octets into(100);
+  for (const char* name : {"two", "three"}) {
+    EXPECT_EQ(read(*peer, lookup(*peer, root, name), 0, into).status, Nfsstat3::kOk);
+  }
+  run_until([&] { return gate.num_held() == 1; });
+  EXPECT_EQ(num_synced, 0);
+  gate.open();
+  run_until([&] { return num_synced == 1 && app->num_tasks() == 0; });
+}
+
 // The loop itself reads and writes cached octets. That goes on while every disk worker is held.
 TEST_F(ServeTest, WhatMemoryHoldsNeedsNoDiskWorker) {
   Gate gate;

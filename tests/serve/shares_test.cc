@@ -50,6 +50,25 @@ class SharedOrderTest : public ::testing::Test {
   std::vector<Entry> keys;
 };
 
+TEST_F(SharedOrderTest, AKeyCountsForThePlacesThatItTakes) {
+  for (int key = 0; key < 3; ++key) use(key, kHonest);
+  for (int key = 10; key < 12; ++key) use(key, kStranger);
+  order.resize(keys.back().place, 5);
+  EXPECT_EQ(order.size(), 9u);
+  EXPECT_EQ(order.next_out(), 10) << "of the client with most places, the key used longest ago";
+  order.resize(keys.back().place, 1);
+  EXPECT_EQ(order.next_out(), 0);
+  order.resize(keys.back().place, 6);
+  EXPECT_TRUE(order.is_full());
+  use(11, kHonest);  // it changes hands with its places
+  EXPECT_EQ(order.next_out(), 0);
+  order.end(kHonest);
+  order.end(kStranger);
+  EXPECT_EQ(order.size(), 10u);
+  order.remove(keys.back().place);
+  EXPECT_EQ(order.size(), 4u);
+}
+
 TEST_F(SharedOrderTest, OfOneClientTheKeyUsedLongestAgoGoes) {
   for (int key = 0; key < 10; ++key) use(key, kHonest);
   use(0, kHonest);
@@ -255,6 +274,32 @@ TEST_F(SharesTest, AClientThatOpensManyFilesClosesItsOwn) {
     EXPECT_EQ(num_opened, 0) << greedy.group;
     EXPECT_LE(backend->num_open_files(), 8u);
   }
+}
+
+// Whoever has many files with unsynced writes, other clients' Calls do not sync them.
+TEST_F(SharesTest, ACallThatNeedsAPlaceSyncsNoFileOfOthers) {
+  int num_synced = 0;
+  calls.fsync = [&](int fd) { return ++num_synced, ::fsync(fd); };
+  config.max_open_files = 32;
+  start();
+  std::vector<nfs3::NfsFh3> files;
+  for (int i = 0; i < 64; ++i) {
+    write_local(dir + "/" + std::to_string(i), "x");
+    files.push_back(handle(std::to_string(i)));
+  }
+  {
+    const ActingFor acting(kStranger);
+    for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(write(files[i], 0, "y").status, Nfsstat3::kOk);
+    EXPECT_EQ(backend->num_evicted_files(), 2u) << "at most as many as it leaves, and one more";
+    EXPECT_EQ(num_synced, 26) << "the others it syncs itself";
+  }
+  const ActingFor acting(kHonest);
+  for (std::size_t i = 60; i < 62; ++i) EXPECT_EQ(read(files[i]), "x");
+  EXPECT_EQ(num_synced, 26);
+  EXPECT_EQ(backend->num_evicted_files(), 4u);
+  backend->sync_evicted_files();
+  EXPECT_EQ(num_synced, 30);
+  EXPECT_EQ(backend->num_evicted_files(), 0u);
 }
 
 TEST_F(SharesTest, AClientThatNamesManyFilesForgetsItsOwn) {

@@ -1,26 +1,10 @@
 #include "apps/serve/backend/open_files.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+
+#include <utility>
 
 namespace weft::serve {
-
-int OpenFile::sync(const DiskCalls& calls, bool data_only, WritePromise& promise, nfs3::Verf& verf) {
-  std::lock_guard lock(sync_mutex_);
-  is_dirty_.store(false);
-  int error = (data_only ? calls.fdatasync(fd()) : calls.fsync(fd())) == 0 ? 0 : errno;
-  if (error != 0) promise.broken();
-  verf = promise.verf();
-  return error;
-}
-
-ssize_t OpenFile::pread_now(const DiskCalls& calls, MutBytes into, off_t offset) const {
-  return (lies_in_memory_ ? calls.pread : calls.pread_nowait)(fd(), into.data(), into.size(), offset);
-}
-
-ssize_t OpenFile::pwrite_now(const DiskCalls& calls, ConstBytes data, off_t offset) const {
-  return (lies_in_memory_ ? calls.pwrite : calls.pwrite_nowait)(fd(), data.data(), data.size(), offset);
-}
 
 std::shared_ptr<OpenFile> OpenFiles::find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which) {
   std::lock_guard lock(mutex_);
@@ -42,21 +26,29 @@ std::shared_ptr<OpenFile> OpenFiles::find_locked(const FileKey& key, std::shared
 }
 
 void OpenFiles::put(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
-  // Its descriptors close after the lock is released: a close may take as long as the disk does.
-  Entry evicted;
-  {
-    std::lock_guard lock(mutex_);
-    ended_.settle(order_);
-    if (!files_.contains(key) && order_.is_full()) evicted = evict_locked();
-    auto [it, is_new] = files_.try_emplace(key);
-    if (is_new) it->second.place = order_.add(key, ActingFor::now());
-    // A descriptor that is there already stays: it may hold writes that were not synced.
-    if (file->is_readable() && !it->second.reader) it->second.reader = file;
-    if (file->is_writable() && !it->second.writer) it->second.writer = file;
-    size_.store(files_.size(), std::memory_order_relaxed);
-  }
+  std::unique_lock lock(mutex_);
+  Entry closed = put_locked(key, file);
+  lock.unlock();
+  close(std::move(closed));
+}
+
+OpenFiles::Entry OpenFiles::put_locked(const FileKey& key, const std::shared_ptr<OpenFile>& file) {
+  Entry closed;
+  ended_.settle(order_);
+  if (!files_.contains(key) && order_.is_full()) closed = evict_locked();
+  auto [it, is_new] = files_.try_emplace(key);
+  if (is_new) it->second.place = order_.add(key, ActingFor::now());
+  // A descriptor that is there already stays: it may hold writes that were not synced.
+  if (file->is_readable() && !it->second.reader) it->second.reader = file;
+  if (file->is_writable() && !it->second.writer) it->second.writer = file;
+  size_.store(files_.size(), std::memory_order_relaxed);
+  return closed;
+}
+
+// The descriptors close without the lock: a close may take as long as the disk does.
+void OpenFiles::close(Entry closed) {
   nfs3::Verf ignored{};
-  if (evicted.writer && evicted.writer->is_dirty()) evicted.writer->sync(calls_, false, promise_, ignored);
+  if (closed.writer && closed.writer->is_dirty()) closed.writer->sync(calls_, false, promise_, ignored);
 }
 
 void OpenFiles::on_client_end(const DiskClient& client) {
@@ -69,9 +61,55 @@ std::size_t OpenFiles::num_holders() const {
 }
 
 OpenFiles::Entry OpenFiles::evict_locked() {
-  auto it = files_.find(order_.next_out());
-  order_.remove(it->second.place);
-  return std::move(files_.extract(it).mapped());
+  auto node = files_.extract(order_.next_out());
+  Entry& entry = node.mapped();
+  order_.remove(entry.place);
+  if (entry.writer && entry.writer->is_dirty() && evicted_.add(node.key(), entry.writer, ActingFor::now().group)) {
+    entry.writer.reset();
+    num_evicted_.store(evicted_.size(), std::memory_order_relaxed);
+  }
+  return std::move(entry);
+}
+
+std::shared_ptr<OpenFile> OpenFiles::restore(const FileKey& key) {
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<OpenFile> file = take_evicted_locked(key);
+  if (!file) return nullptr;
+  Entry closed = put_locked(key, file);
+  lock.unlock();
+  close(std::move(closed));
+  return file;
+}
+
+std::shared_ptr<OpenFile> OpenFiles::find_evicted(const FileKey& key) {
+  std::lock_guard lock(mutex_);
+  return evicted_.find(key);
+}
+
+std::shared_ptr<OpenFile> OpenFiles::take_evicted_locked(const FileKey& key) {
+  std::shared_ptr<OpenFile> file = evicted_.take(key);
+  num_evicted_.store(evicted_.size(), std::memory_order_relaxed);
+  return file;
+}
+
+void OpenFiles::sync_evicted() {
+  std::unique_lock lock(mutex_);
+  const std::vector<FileKey> keys = evicted_.keys();
+  lock.unlock();
+  nfs3::Verf ignored{};
+  for (const FileKey& key : keys) {
+    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome. It
+    // runs for a clean file, too, which a COMMIT may have: so this thread waits for that one.
+    std::shared_ptr<OpenFile> file = find_evicted(key);
+    if (!file) continue;
+    file->sync(calls_, false, promise_, ignored);
+    lock.lock();
+    // A thread that has it may write it yet.
+    const bool is_here = evicted_.find(key) == file;
+    constexpr long kHereAndInTheTable = 2;
+    if (is_here && file.use_count() == kHereAndInTheTable && !file->is_dirty()) take_evicted_locked(key);
+    lock.unlock();
+  }
 }
 
 Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
@@ -85,6 +123,7 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
 
 Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
   if (auto file = find(node.key, &Entry::writer)) return file;
+  if (auto file = restore(node.key)) return file;
   bool is_readable = true;
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDWR);
   if (!fd && fd.error() == Errno{EACCES}) {
@@ -102,6 +141,7 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
 
 std::shared_ptr<OpenFile> OpenFiles::any_open(const FileKey& key) {
   if (auto file = find(key, &Entry::writer)) return file;
+  if (auto file = find_evicted(key)) return file;
   return find(key, &Entry::reader);
 }
 
@@ -110,18 +150,16 @@ void OpenFiles::insert(const FileKey& key, Fd fd) {
 }
 
 void OpenFiles::erase(const FileKey& key) {
-  Entry erased;  // its descriptors close after the lock is released
+  // The descriptors close after the lock is released.
+  Entry erased;
+  std::shared_ptr<OpenFile> evicted;
   std::lock_guard lock(mutex_);
+  evicted = take_evicted_locked(key);
   auto it = files_.find(key);
   if (it == files_.end()) return;
   order_.remove(it->second.place);
   erased = std::move(files_.extract(it).mapped());
   size_.store(files_.size(), std::memory_order_relaxed);
-}
-
-bool OpenFile::is_needed_for_writing() const {
-  if (!is_writable_ || (was_written_.load() && !is_dirty())) return false;
-  return ::faccessat(fd(), "", W_OK, AT_EACCESS | AT_EMPTY_PATH) != 0;
 }
 
 std::vector<OpenFiles::Idle> OpenFiles::count_sweep() {

@@ -162,46 +162,68 @@ void IndexLog::replay(const std::function<void(IndexRecord)>& each) {
 }
 
 void IndexLog::append(const IndexRecord& record) {
-  if (failed_ || !file_) return;
   std::vector<std::uint8_t> octets;
   octets.reserve(kHeaderLen + kBodyMax);
   emit_record(octets, record);
-  if (octets.empty()) return;
-  if (!write_all(file_.get(), octets)) return fail("append to");
   ++num_records_;
+  if (rewrite_) {
+    ++rewrite_->num_records;
+    rewrite_->has_failed = rewrite_->has_failed || !write_all(rewrite_->file.get(), octets);
+  }
+  if (!has_failed_ && file_ && !write_all(file_.get(), octets)) fail("append to");
 }
 
-void IndexLog::rewrite(const std::vector<IndexRecord>& records) {
-  std::string temporary = file_name_ + ".new";
+bool IndexLog::begin_rewrite() {
+  const std::string temporary = temporary_name();
   ::unlinkat(dir_.get(), temporary.c_str(), 0);
-  Fd out(::openat(dir_.get(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!out) return fail("rewrite");
+  Fd file(::openat(dir_.get(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const ConstBytes magic(reinterpret_cast<const std::uint8_t*>(kMagic), sizeof kMagic);
+  const bool has_begun = file && write_all(file.get(), magic);
+  rewrite_.emplace(Rewrite{.file = std::move(file)});
+  return has_begun || give_up_rewrite();
+}
+
+bool IndexLog::copy(const std::vector<IndexRecord>& records) {
   constexpr std::size_t kFlush = std::size_t{1} << 20;
-  std::vector<std::uint8_t> octets(std::begin(kMagic), std::end(kMagic));
-  bool written = true;
+  std::vector<std::uint8_t> octets;
+  bool is_written = !rewrite_->has_failed;
   for (const IndexRecord& record : records) {
     emit_record(octets, record);
     if (octets.size() < kFlush) continue;
-    written = written && write_all(out.get(), octets);
+    is_written = is_written && write_all(rewrite_->file.get(), octets);
     octets.clear();
   }
-  written = written && write_all(out.get(), octets);
-  if (!written || ::renameat(dir_.get(), temporary.c_str(), dir_.get(), file_name_.c_str()) != 0) {
-    ::unlinkat(dir_.get(), temporary.c_str(), 0);
-    return fail("rewrite");
-  }
-  file_ = std::move(out);
-  num_records_ = records.size();
-  failed_ = false;
+  rewrite_->num_records += records.size();
+  return (is_written && write_all(rewrite_->file.get(), octets)) || give_up_rewrite();
+}
+
+bool IndexLog::end_rewrite() {
+  if (::renameat(dir_.get(), temporary_name().c_str(), dir_.get(), file_name_.c_str()) != 0) return give_up_rewrite();
+  file_ = std::move(rewrite_->file);
+  num_records_ = rewrite_->num_records;
+  rewrite_.reset();
+  has_failed_ = has_told_ = false;
+  return true;
+}
+
+bool IndexLog::give_up_rewrite() {
+  tell("rewrite");
+  ::unlinkat(dir_.get(), temporary_name().c_str(), 0);
+  rewrite_.reset();
+  return false;
 }
 
 void IndexLog::fail(const char* what) {
-  if (!failed_)
-    spdlog::warn(
-        "serve: cannot {} the path index {}: {}; handles still work, but files that are renamed behind the "
-        "server's back may be slow to find after a restart",
-        what, file_name_, std::strerror(errno));
-  failed_ = true;
+  has_failed_ = true;
+  tell(what);
+}
+
+void IndexLog::tell(const char* what) {
+  if (std::exchange(has_told_, true)) return;
+  spdlog::warn(
+      "serve: cannot {} the path index {}: {}; handles still work, but files that are renamed behind the "
+      "server's back may be slow to find after a restart",
+      what, file_name_, std::strerror(errno));
 }
 
 }  // namespace weft::serve

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,24 +38,40 @@ class IndexLog {
   void replay(const std::function<void(IndexRecord)>& each);
   void append(const IndexRecord& record);
 
-  // Records in the file, dead ones included.
+  // Records in the file, dead ones and ones that could not be written included.
   std::size_t num_records() const { return num_records_; }
-  // rewrite replaces the content of the file by these records, whole or not at all.
-  void rewrite(const std::vector<IndexRecord>& records);
+
+  // A rewrite replaces the file by records that are copied in steps, together with all that are appended meanwhile. The
+  // old file is the log until end_rewrite. If a step fails, it stays the log, and the rewrite has ended.
+  [[nodiscard]] bool begin_rewrite();
+  [[nodiscard]] bool copy(const std::vector<IndexRecord>& records);
+  [[nodiscard]] bool end_rewrite();
 
  private:
   IndexLog(int state_dir_fd, Fd lock, std::string file_name)
       : lock_(std::move(lock)), file_name_(std::move(file_name)) {
     dir_ = Fd(::dup(state_dir_fd));
   }
+  // fail: nothing more can be appended until a rewrite has succeeded.
   void fail(const char* what);
+  void tell(const char* what);
+  bool give_up_rewrite();
+  std::string temporary_name() const { return file_name_ + ".new"; }
+
+  struct Rewrite {
+    Fd file;
+    std::size_t num_records = 0;
+    bool has_failed = false;
+  };
 
   Fd dir_;
   Fd lock_;
   Fd file_;
   std::string file_name_;
   std::size_t num_records_ = 0;
-  bool failed_ = false;  // a write failed; logged once
+  bool has_failed_ = false;
+  bool has_told_ = false;  // a failure is logged once
+  std::optional<Rewrite> rewrite_;
 };
 
 }  // namespace weft::serve

@@ -1,18 +1,23 @@
 #include "apps/serve/export/path_index.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_set>
 
 namespace weft::serve {
 namespace {
 
-// The log is rewritten when most of its records are dead.
+// The log is rewritten when most of its records are dead. It happens in steps, since all that look for a file wait for
+// the thread that has the index: each record that is appended copies some files.
 constexpr std::size_t kLogSlack = 65536;
+constexpr std::size_t kCopiedPerRecord = 16;
+
+constexpr std::size_t kNameOctetsOfPlace = 128;
 
 }  // namespace
 
-PathIndex::PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log)
-    : root_(root), order_(std::max<std::size_t>(max_files, 16)), log_(std::move(log)) {
+PathIndex::PathIndex(const FileKey& root, std::size_t max_places, std::unique_ptr<IndexLog> log)
+    : root_(root), max_places_(std::max<std::size_t>(max_places, 16)), order_(max_places_), log_(std::move(log)) {
   if (!log_) return;
   std::unique_ptr<IndexLog> source = std::move(log_);  // replayed records are not written again
   source->replay([this](const IndexRecord& record) {
@@ -23,28 +28,44 @@ PathIndex::PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr
     }
   });
   log_ = std::move(source);
-  if (log_->num_records() > files_.size()) {
-    std::lock_guard lock(mutex_);
-    rewrite_locked();
-  }
+  if (log_->num_records() <= files_.size()) return;
+  std::lock_guard lock(mutex_);
+  begin_rewrite_locked();
+  if (rewriting_) rewrite_some_locked(files_.size());
 }
 
-void PathIndex::rewrite_locked() {
+// Oldest first, so that replaying ends with the same order.
+void PathIndex::begin_rewrite_locked() {
+  no_rewrite_before_ = log_->num_records() + kLogSlack;
+  if (!log_->begin_rewrite()) return;
+  Rewriting& rewriting = rewriting_.emplace();
+  rewriting.keys.reserve(files_.size());
+  order_.visit_oldest_first([&](const FileKey& key) { rewriting.keys.push_back(key); });
+}
+
+void PathIndex::rewrite_some_locked(std::size_t num_files) {
+  Rewriting& rewriting = *rewriting_;
   std::vector<IndexRecord> records;
-  records.reserve(files_.size());
-  // Oldest first, so that replaying ends with the same order.
-  order_.visit_oldest_first([&](const FileKey& key) {
-    const Entry& entry = files_.at(key);
-    for (auto name = entry.names.rbegin(); name != entry.names.rend(); ++name)
-      records.push_back({IndexRecord::Op::kLearn, key, name->parent, name->name});
-  });
-  log_->rewrite(records);
+  const std::size_t end = std::min(rewriting.keys.size(), rewriting.next + num_files);
+  for (; rewriting.next != end; ++rewriting.next) {
+    const FileKey& key = rewriting.keys[rewriting.next];
+    const auto it = files_.find(key);
+    if (it == files_.end()) continue;
+    for (const Name& name : it->second.names | std::views::reverse)
+      records.push_back({IndexRecord::Op::kLearn, key, name.parent, name.name});
+  }
+  const bool is_copied = log_->copy(records);
+  if (is_copied && end != rewriting.keys.size()) return;
+  rewriting_.reset();
+  if (is_copied && log_->end_rewrite()) no_rewrite_before_ = 0;
 }
 
-void PathIndex::append_locked(IndexRecord record) {
+void PathIndex::append_locked(const IndexRecord& record) {
   if (!log_) return;
   log_->append(record);
-  if (log_->num_records() > 2 * files_.size() + kLogSlack) rewrite_locked();
+  const std::size_t limit = std::max(2 * files_.size() + kLogSlack, no_rewrite_before_);
+  if (!rewriting_ && log_->num_records() > limit) begin_rewrite_locked();
+  if (rewriting_) rewrite_some_locked(kCopiedPerRecord);
 }
 
 void PathIndex::touch_locked(Entry& entry) {
@@ -62,11 +83,19 @@ void PathIndex::on_client_end(const DiskClient& client) {
   ended_.add(client, order_, mutex_);
 }
 
+std::size_t PathIndex::Entry::num_places() const {
+  std::size_t octets = 0;
+  for (const Name& name : names) octets += name.name.size();
+  return 1 + octets / kNameOctetsOfPlace;
+}
+
+void PathIndex::evict_for_locked(std::size_t num_places) {
+  while (order_.size() != 0 && order_.size() + num_places > max_places_) erase_locked(FileKey(order_.next_out()));
+}
+
 bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::string_view name) {
   const DiskClient& client = ActingFor::now();
-  if (!files_.contains(file)) {
-    while (order_.is_full()) erase_locked(FileKey(order_.next_out()));
-  }
+  if (!files_.contains(file)) evict_for_locked(1);
   auto [it, is_new] = files_.try_emplace(file);
   Entry& entry = it->second;
   if (is_new) {
@@ -82,6 +111,8 @@ bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::s
   }
   entry.names.insert(entry.names.begin(), Name{parent, std::string(name)});
   if (entry.names.size() > kMaxNames) entry.names.pop_back();
+  order_.resize(entry.place, entry.num_places());
+  evict_for_locked(0);
   return true;
 }
 
@@ -89,6 +120,7 @@ void PathIndex::drop_name_locked(const FileKey& file, const FileKey& parent, std
   auto it = files_.find(file);
   if (it == files_.end()) return;
   std::erase_if(it->second.names, [&](const Name& n) { return n.parent == parent && n.name == name; });
+  order_.resize(it->second.place, it->second.num_places());
 }
 
 void PathIndex::learn(const FileKey& file, const FileKey& parent, std::string_view name) {

@@ -17,8 +17,9 @@ namespace weft::serve {
 
 // PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
 // hint: the caller walks the path, verifies that it leads to the file, and searches the tree if it does not. A lost or
-// stale index costs time, never truth. The index is bounded: of the client that holds most entries, the file that was
-// not asked for longest goes first (SharedOrder). ActingFor says for which client a thread asks. Any thread.
+// stale index costs time, never truth. The index is bounded: of the client that holds most places, the file that was
+// not asked for longest goes first (SharedOrder). A file takes a place, and one more for every 128 octets of its names.
+// ActingFor says for which client a thread asks. Any thread.
 class PathIndex {
  public:
   struct Name {
@@ -28,7 +29,7 @@ class PathIndex {
   };
 
   // log may be null: the index then ends with the process. Otherwise the records of the log become the content.
-  PathIndex(const FileKey& root, std::size_t max_files, std::unique_ptr<IndexLog> log);
+  PathIndex(const FileKey& root, std::size_t max_places, std::unique_ptr<IndexLog> log);
 
   // learn: `file` was seen in `parent` under `name`.
   void learn(const FileKey& file, const FileKey& parent, std::string_view name);
@@ -71,6 +72,13 @@ class PathIndex {
   struct Entry {
     std::vector<Name> names;  // the last one learnt comes first
     SharedOrder<FileKey>::Place place;
+
+    std::size_t num_places() const;
+  };
+  // The log is being rewritten: these keys, of which `next` is the first that is yet to be copied.
+  struct Rewriting {
+    std::vector<FileKey> keys;
+    std::size_t next = 0;
   };
 
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
@@ -80,15 +88,20 @@ class PathIndex {
   enum class Way : std::uint8_t { kFound, kUnknown, kTooDeep };
   Way candidate_locked(const Name& name, Candidate& out);
   bool is_ring_locked(const FileKey& dir) const;
-  void append_locked(IndexRecord record);
-  void rewrite_locked();
+  void evict_for_locked(std::size_t num_places);
+  void append_locked(const IndexRecord& record);
+  void begin_rewrite_locked();
+  void rewrite_some_locked(std::size_t num_files);
 
   const FileKey root_;
+  const std::size_t max_places_;
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
   SharedOrder<FileKey> order_;
   ClientEnds ended_;  // not yet in order_
   std::unique_ptr<IndexLog> log_;
+  std::optional<Rewriting> rewriting_;
+  std::size_t no_rewrite_before_ = 0;  // so many records: the last attempt failed
 };
 
 }  // namespace weft::serve

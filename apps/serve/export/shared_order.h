@@ -14,9 +14,10 @@
 
 namespace weft::serve {
 
-// SharedOrder orders the keys of a table with a fixed number of places by their last use, for each client on its own.
-// If all places are taken, a key of the address with most keys goes, and of the client with most keys in it: the one
-// that was used longest ago. So a client that uses many keys loses its own.
+// SharedOrder orders the keys of a table with a fixed number of places by their last use, for each client on its own. A
+// key takes one place, or as many as the table says. If all places are taken, a key of the address with most places
+// goes, and of the client with most places in it: the one that was used longest ago. So a client that uses many keys
+// loses its own.
 //
 // A key belongs to the client that brought it. If another client uses it, and the first one has more than its part, the
 // key becomes the other's. So a client that keeps to its part cannot lose its keys to others that use them. When a
@@ -34,6 +35,7 @@ class SharedOrder {
   struct Item {
     Key key;
     Shelf* shelf = nullptr;
+    std::size_t places = 1;
   };
   using Items = std::list<Item>;
 
@@ -41,7 +43,7 @@ class SharedOrder {
   // Place is where a key stands; it belongs to the key's entry in the table.
   using Place = typename Items::iterator;
 
-  explicit SharedOrder(std::size_t max_keys) : max_keys_(max_keys) {}
+  explicit SharedOrder(std::size_t max_places) : max_places_(max_places) {}
   SharedOrder(const SharedOrder&) = delete;
   SharedOrder& operator=(const SharedOrder&) = delete;
 
@@ -49,8 +51,15 @@ class SharedOrder {
   Place add(const Key& key, const DiskClient& client) {
     Shelf& shelf = shelf_of(client);
     shelf.items.push_front({key, &shelf});
-    count(shelf, shelf.items.size() - 1);
+    count(shelf, shelf.places + 1);
     return shelf.items.begin();
+  }
+  // The key takes so many places, at least 1. The order may become more than full by it.
+  void resize(Place at, std::size_t places) {
+    Shelf& shelf = *at->shelf;
+    const std::size_t now = shelf.places - at->places + places;
+    at->places = places;
+    count(shelf, now);
   }
   // The key was used.
   void touch(Place at, const DiskClient& client) {
@@ -62,13 +71,14 @@ class SharedOrder {
     Shelf& to = shelf_of(client);
     to.items.splice(to.items.begin(), from.items, at);
     at->shelf = &to;
-    count(to, to.items.size() - 1);
-    count(from, from.items.size() + 1);
+    count(to, to.places + at->places);
+    count(from, from.places - at->places);
   }
   void remove(Place at) {
     Shelf& shelf = *at->shelf;
+    const std::size_t places = at->places;
     shelf.items.erase(at);
-    count(shelf, shelf.items.size() + 1);
+    count(shelf, shelf.places - places);
   }
   // The client has ended: none of its keys is added or touched any more.
   void end(const DiskClient& client) {
@@ -77,18 +87,19 @@ class SharedOrder {
     if (at == addresses_.end()) return;
     auto ended = at->second.shelves.extract(client.connection);
     if (ended.empty()) return;
-    at->second.by_size.erase({ended.mapped().items.size(), client.connection});
+    at->second.by_places.erase({ended.mapped().places, client.connection});
     give_to_address(at->second, std::move(ended));
   }
 
+  // Places that keys take.
   std::size_t size() const { return size_; }
-  bool is_full() const { return size_ >= max_keys_; }
+  bool is_full() const { return size_ >= max_places_; }
   // The number of clients that have keys, and of addresses that have keys of clients that ended.
   std::size_t num_holders() const { return num_shelves_; }
   // The key that goes for a new one. The order is not empty.
   const Key& next_out() const {
     const Address& address = addresses_.find(by_held_.rbegin()->second)->second;
-    return address.shelves.at(address.by_size.rbegin()->second).items.back().key;
+    return address.shelves.at(address.by_places.rbegin()->second).items.back().key;
   }
 
   // Calls `visit` with every key. A client's keys come in the order of their use, the one used longest ago first.
@@ -110,6 +121,7 @@ class SharedOrder {
     Address* address = nullptr;
     std::uint32_t connection = kOfAddress;
     Items items{};  // the one used last comes first
+    std::size_t places = 0;
 
     bool belongs_to(const DiskClient& client) const {
       return connection == client.connection && address->name == client.group;
@@ -118,22 +130,22 @@ class SharedOrder {
   using Shelves = std::map<std::uint32_t, Shelf>;
   struct Address {
     std::string_view name;  // the key in addresses_
-    std::size_t held = 0;
-    Shelves shelves{};  // by connection
-    std::set<std::pair<std::size_t, std::uint32_t>> by_size{};
+    std::size_t held = 0;   // places
+    Shelves shelves{};      // by connection
+    std::set<std::pair<std::size_t, std::uint32_t>> by_places{};
   };
 
   // Whether a key of this shelf becomes this other client's if that one uses it: the address of the shelf holds more
-  // than its part of all places, or within one address the shelf more than its part of those.
+  // than its part of all places, or within one address the shelf more than its part of them.
   bool changes_hands(const Shelf& from, const DiskClient& client) const {
     const Address& address = *from.address;
     const bool is_of_address = address.name == client.group;
     if (is_of_address && from.connection == kOfAddress) return true;
     const bool is_new = !is_of_address && !addresses_.contains(client.group);
-    const std::size_t part = max_keys_ / (addresses_.size() + is_new);
+    const std::size_t part = max_places_ / (addresses_.size() + is_new);
     if (!is_of_address) return address.held > part;
     const bool is_second = !address.shelves.contains(client.connection);
-    return from.items.size() > part / (address.shelves.size() + is_second);
+    return from.places > part / (address.shelves.size() + is_second);
   }
 
   // The caller puts a key on it.
@@ -160,12 +172,12 @@ class SharedOrder {
     set.insert(std::move(node));
   }
 
-  // The shelf had `before` keys. A shelf without keys goes, and so does an address without shelves.
-  void count(Shelf& shelf, std::size_t before) {
+  // The shelf's keys take so many places now. A shelf without keys goes, and so does an address without shelves.
+  void count(Shelf& shelf, std::size_t now) {
     Address& address = *shelf.address;
-    const std::size_t now = shelf.items.size();
+    const std::size_t before = std::exchange(shelf.places, now);
     const std::size_t held = address.held - before + now;
-    reorder(address.by_size, shelf.connection, before, now);
+    reorder(address.by_places, shelf.connection, before, now);
     reorder(by_held_, address.name, address.held, held);
     size_ = size_ - before + now;
     address.held = held;
@@ -180,24 +192,25 @@ class SharedOrder {
   void give_to_address(Address& address, typename Shelves::node_type ended) {
     auto common = address.shelves.extract(kOfAddress);
     if (!common.empty()) {
-      Items &left = ended.mapped().items, &before = common.mapped().items;
-      address.by_size.erase({before.size(), kOfAddress});
-      const bool is_kept = left.size() > before.size();
-      for (Item& item : is_kept ? before : left) item.shelf = &(is_kept ? ended : common).mapped();
+      Shelf &left = ended.mapped(), &before = common.mapped();
+      address.by_places.erase({before.places, kOfAddress});
+      const bool is_kept = left.items.size() > before.items.size();
+      for (Item& item : (is_kept ? before : left).items) item.shelf = is_kept ? &left : &before;
+      left.places = before.places = left.places + before.places;
       if (is_kept) {
-        left.splice(left.end(), before);
+        left.items.splice(left.items.end(), before.items);
       } else {
-        before.splice(before.begin(), left);
+        before.items.splice(before.items.begin(), left.items);
         std::swap(ended, common);
       }
       --num_shelves_;
     }
     ended.key() = ended.mapped().connection = kOfAddress;
-    address.by_size.emplace(ended.mapped().items.size(), kOfAddress);
+    address.by_places.emplace(ended.mapped().places, kOfAddress);
     address.shelves.insert(std::move(ended));
   }
 
-  const std::size_t max_keys_;
+  const std::size_t max_places_;
   std::size_t size_ = 0;
   std::size_t num_shelves_ = 0;
   std::map<std::string, Address, std::less<>> addresses_;
