@@ -427,13 +427,13 @@ TEST_F(BudgetTest, WhileOthersWaitAPeerThatHasMovedNothingSinceItsTurnGetsNoMore
 TEST_F(BudgetTest, InACrowdAPeerThatHasMovedNothingHasLittleTime) {
   const EarnedTime::Terms terms;
   const std::string group = "127.0.0.1";
-  enum class Has { kNothing, kOnItsWay, kMoved };
-  for (const Has has : {Has::kNothing, Has::kOnItsWay, Has::kMoved}) {
+  enum class Has { kNothing, kUnsent, kMoved };
+  for (const Has has : {Has::kNothing, Has::kUnsent, Has::kMoved}) {
     const bool is_proven = has == Has::kMoved;
     End& staller = open(group);
     staller.never_feeds();
     if (has != Has::kNothing) staller.qp.moved.write_octets_tx += 2 * kMib;
-    if (has == Has::kOnItsWay) staller.qp.unacknowledged = 2 * kMib;
+    if (has == Has::kUnsent) staller.qp.unsent = 2 * kMib;
     staller.write(kMib);
     budget().admit_waiting();
     ASSERT_EQ(staller.qp.rdma.size(), 1u);

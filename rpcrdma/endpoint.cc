@@ -328,7 +328,7 @@ std::uint64_t Endpoint::octets_pushed() const {
   // In this order: octets that leave in between do not count.
   const verbs::QpCounters counters = qp_->counters();
   const std::uint64_t taken = std::max(pushed_, counters.send_octets_tx + counters.write_octets_tx);
-  return taken - std::min<std::uint64_t>(taken, qp_->num_unacknowledged());
+  return taken - std::min<std::uint64_t>(taken, qp_->num_unsent());
 }
 
 void Endpoint::fail_overrun(std::string why) {

@@ -136,8 +136,8 @@ class Endpoint {
   bool busy() const { return queued_ != 0; }
   std::uint64_t progress() const { return progress_; }
   // Octets that RDMA Reads have brought, and that Sends and Writes have taken to the peer; as they move, or request by
-  // request where the queue pair does not count them. Octets that only this side's transport has taken do not count, so
-  // octets_pushed may be a little less than before: headers on their way count against it.
+  // request where the queue pair does not count them. Octets that TCP has taken and not sent do not count. Their
+  // headers count against octets_pushed, so it may become a little less.
   std::uint64_t octets_pulled() const;
   std::uint64_t octets_pushed() const;
 

@@ -209,7 +209,10 @@ void Responder::end_slow_peer() {
     push_.reset();
     return;
   }
-  const bool is_proven = num_moved() >= share_.held();
+  const bool pulls = is_pulling(), pushes = is_pushing();
+  const std::uint64_t pulled = pulls || pushes ? endpoint_.octets_pulled() : 0;
+  const std::uint64_t pushed = pulls || pushes ? endpoint_.octets_pushed() : 0;
+  const bool is_proven = pulled + pushed >= share_.held();
   const auto is_over = [&](std::optional<Moving>& moving, bool is_under_way, std::uint64_t octets) {
     if (!is_under_way) {
       moving.reset();
@@ -223,8 +226,8 @@ void Responder::end_slow_peer() {
     }
     return moving->time.is_over(now_);
   };
-  const bool is_pull_over = is_over(pull_, is_pulling(), endpoint_.octets_pulled());
-  if (!is_over(push_, is_pushing(), endpoint_.octets_pushed()) && !is_pull_over) return;
+  const bool is_pull_over = is_over(pull_, pulls, pulled);
+  if (!is_over(push_, pushes, pushed) && !is_pull_over) return;
   endpoint_.fail("the peer takes or gives its data too slowly while others wait for the memory that it holds");
 }
 

@@ -119,7 +119,7 @@ FairLine<BudgetShare*>::Offer Responder::take_turn(Line line) {
 // While others wait, a connection whose peer has moved nothing since its last turn gets no more. Its Call that is under
 // way ends before long, one way or the other.
 bool Responder::is_stalling() const {
-  return (is_pulling() || is_pushing()) && num_moved() <= moved_at_turn_ && share_.is_wanted();
+  return (is_pulling() || is_pushing()) && share_.is_wanted() && num_moved() <= moved_at_turn_;
 }
 
 BudgetShare::Verdict Responder::start_begun() {

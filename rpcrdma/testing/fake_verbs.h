@@ -190,7 +190,7 @@ class FakeQp final : public verbs::Qp {
   verbs::QpState state() const override { return broken_ ? verbs::QpState::kErr : verbs::QpState::kRts; }
   std::uint32_t qp_num() const override { return number; }
   verbs::QpCounters counters() const override { return moved; }
-  std::size_t num_unacknowledged() const override { return unacknowledged; }
+  std::size_t num_unsent() const override { return unsent; }
 
   // A Send of the peer's arrives, and invalidates a window of this end. False where no Receive takes it, or the window
   // is not bound here; then the queue pair is broken.
@@ -209,7 +209,7 @@ class FakeQp final : public verbs::Qp {
   std::size_t num_sends = 0;
   std::size_t last_send_sges = 0;  // gather elements of the last Send
   verbs::QpCounters moved;         // what the test says has moved
-  std::size_t unacknowledged = 0;  // what the test says is on its way
+  std::size_t unsent = 0;          // what the test says TCP has not sent
   bool fail_post_send = false;
   std::uint32_t max_sge = UINT32_MAX;  // requests that gather more elements fail, as with a device
   // Requests stay queued until release(): Sends, Reads and Writes move octets at once, invalidations of windows do not

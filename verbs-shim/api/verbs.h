@@ -172,9 +172,10 @@ class Qp {
   virtual Status modify(QpState state);
   virtual std::uint32_t qp_num() const = 0;
   virtual QpCounters counters() const = 0;
-  // Octets on their way that the peer's transport has not acknowledged, headers included, of which counters() may count
-  // some already. 0 on devices that end a request only once it is acknowledged.
-  virtual std::size_t num_unacknowledged() const { return 0; }
+  // Octets, headers included, that the device has handed to TCP and that TCP has not sent yet, since the peer's window
+  // or the network takes no more. counters() may count some of them already. 0: there are none, or the device cannot
+  // tell.
+  virtual std::size_t num_unsent() const { return 0; }
 };
 
 class CmChannel;

@@ -85,11 +85,11 @@ TEST_P(CountersTest, EveryKindIsCountedAtBothEnds) {
   expect(server_.qp->counters(), server);
 }
 
-// A peer that reads nothing has not taken what the sockets hold.
-TEST_P(CountersTest, OctetsThatThePeerHasNotTakenAreUnacknowledged) {
+// A peer that reads nothing lets TCP send little of what the socket takes.
+TEST_P(CountersTest, OctetsThatThePeerHasNoWindowForAreUnsent) {
   constexpr std::size_t kLen = 1 << 20;
   establish();
-  EXPECT_EQ(client_.qp->num_unacknowledged(), 0u);
+  EXPECT_EQ(client_.qp->num_unsent(), 0u);
   Mem there(*server_.pd, kLen, Access::kLocalWrite | Access::kRemoteWrite);
   Mem here(*client_.pd, kLen, Access::kLocalWrite);
   for (int i = 0; i < 32; ++i) {
@@ -97,16 +97,16 @@ TEST_P(CountersTest, OctetsThatThePeerHasNotTakenAreUnacknowledged) {
   }
   while (client_.device->process(now()) != 0) continue;
   const std::uint64_t taken = client_.qp->counters().write_octets_tx;
-  const std::size_t on_their_way = client_.qp->num_unacknowledged();
-  EXPECT_GT(on_their_way, 0u);
-  EXPECT_LT(taken - std::min<std::uint64_t>(taken, on_their_way), 8 * kLen);
+  const std::size_t unsent = client_.qp->num_unsent();
+  EXPECT_GT(unsent, 0u);
+  EXPECT_LT(taken - std::min<std::uint64_t>(taken, unsent), 8 * kLen);
 
-  ASSERT_TRUE(drive([&] { return client_.wcs.size() == 32 && client_.qp->num_unacknowledged() == 0; }));
+  ASSERT_TRUE(drive([&] { return client_.wcs.size() == 32 && client_.qp->num_unsent() == 0; }));
   ASSERT_TRUE(client_.id->disconnect().ok());
   ASSERT_TRUE(drive([&] { return server_.has(CmEventType::kDisconnected); }));
   ASSERT_TRUE(server_.id->disconnect().ok());
   ASSERT_TRUE(drive([&] { return client_.has(CmEventType::kDisconnected); }));
-  EXPECT_EQ(client_.qp->num_unacknowledged(), 0u);
+  EXPECT_EQ(client_.qp->num_unsent(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Soft, CountersTest,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "verbs-shim/soft/mw.h"
+#include "verbs-shim/soft/socket.h"
 #include "verbs-shim/soft/translate.h"
 
 namespace weft::verbs::soft {
@@ -106,10 +107,10 @@ QpCounters SoftQp::counters() const {
   });
 }
 
-std::size_t SoftQp::num_unacknowledged() const {
+std::size_t SoftQp::num_unsent() const {
   return loop_.call([this] {
     const Connection* connection = loop_.find(queues_->connection());
-    return connection != nullptr ? soft::num_unacknowledged(connection->fd()) : 0;
+    return connection != nullptr ? soft::num_unsent(connection->fd()) : 0;
   });
 }
 

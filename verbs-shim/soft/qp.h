@@ -26,7 +26,7 @@ class SoftQp final : public Qp {
   Status modify(QpState state) override;
   std::uint32_t qp_num() const override { return queues_->qp_num(); }
   QpCounters counters() const override;
-  std::size_t num_unacknowledged() const override;
+  std::size_t num_unsent() const override;
 
   // For the id of the queue pair, which may be destroyed before or after it.
   std::weak_ptr<WorkQueues> queues() const { return queues_; }

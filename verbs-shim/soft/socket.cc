@@ -72,9 +72,9 @@ std::size_t read_emss(int fd) {
   return static_cast<std::size_t>(emss);
 }
 
-std::size_t num_unacknowledged(int fd) {
+std::size_t num_unsent(int fd) {
   int octets = 0;
-  return ::ioctl(fd, SIOCOUTQ, &octets) == 0 ? static_cast<std::size_t>(std::max(octets, 0)) : 0;
+  return ::ioctl(fd, SIOCOUTQNSD, &octets) == 0 ? static_cast<std::size_t>(std::max(octets, 0)) : 0;
 }
 
 int take_error(int fd) {

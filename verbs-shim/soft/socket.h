@@ -21,8 +21,8 @@ Status set_options(int fd, const SoftConfig& config);
 // The EMSS of a connected socket in octets: the most that TCP puts into one segment now (RFC 5044 section 4.5). A
 // likely value if the socket does not tell.
 std::size_t read_emss(int fd);
-// Octets that the socket has taken and TCP's peer has not acknowledged. 0 without a socket.
-std::size_t num_unacknowledged(int fd);
+// Octets that the socket has taken and TCP has not sent. 0 without a socket.
+std::size_t num_unsent(int fd);
 // The error that the socket holds, 0 for none.
 int take_error(int fd);
 // Makes close send RST.

@@ -110,7 +110,7 @@ class TappedQp final : public Qp {
   Status modify(QpState state) override { return qp_->modify(state); }
   std::uint32_t qp_num() const override { return qp_->qp_num(); }
   QpCounters counters() const override { return qp_->counters(); }
-  std::size_t num_unacknowledged() const override { return qp_->num_unacknowledged(); }
+  std::size_t num_unsent() const override { return qp_->num_unsent(); }
 
  private:
   std::unique_ptr<Qp> qp_;
