@@ -37,7 +37,9 @@ bool is_read(const Header& one) {
 bool reads(const Header& one) {
   return is_read(one) || (!one.is_tagged && one.opcode == Opcode::kAtomicRequest);
 }
+// The address of an Atomic Request is not looked at.
 bool read_wraps(const Header& one) {
+  if (!one.is_tagged && one.opcode == Opcode::kAtomicRequest) return true;
   return is_read(one) && (!one.read || one.read->src_to > UINT64_MAX - one.read->size);
 }
 bool invalidates(const Header& one) {
@@ -45,6 +47,13 @@ bool invalidates(const Header& one) {
 }
 bool reads_or_invalidates(const Header& one) {
   return reads(one) || invalidates(one);
+}
+bool places(const Header& one) {
+  return one.is_tagged && one.len.value_or(1) != 0;
+}
+// DDP has no code for rights that are missing, and RNICs use RDMAP's for Writes, too (DDP-A-07).
+bool needs_rights(const Header& one) {
+  return reads_or_invalidates(one) || places(one);
 }
 bool has_other_rv(const Header& one) {
   return !one.version || one.rv != *one.version;
@@ -56,9 +65,6 @@ bool has_other_dv(const Header& one) {
 bool has_odd_opcode(const Header& one) {
   if (one.opcode >= Opcode::kImmediate || one.is_tagged != rdmap::is_tagged(one.opcode)) return true;
   return !one.is_tagged && one.qn != rdmap::queue_of(one.opcode);
-}
-bool places(const Header& one) {
-  return one.is_tagged && one.len.value_or(1) != 0;
 }
 bool wraps(const Header& one) {
   return places(one) && (!one.len || one.to > UINT64_MAX - *one.len);
@@ -75,9 +81,6 @@ bool is_untagged_of_other_version(const Header& one) {
 bool has_odd_queue(const Header& one) {
   return !one.is_tagged && one.qn >= ddp::kNumQueues;
 }
-bool has_offset(const Header& one) {
-  return !one.is_tagged && one.mo != 0;
-}
 // The buffers of the queues behind Sends have a known length.
 bool is_long(const Header& one) {
   if (one.is_tagged) return false;
@@ -92,9 +95,10 @@ constexpr Trial kTrials[] = {
     {rdmap::Layer::kRdma, 0, -1, Proof::kOwn},
     {rdmap::Layer::kRdma, 1, 0x00, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
     {rdmap::Layer::kRdma, 1, 0x01, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
-    {rdmap::Layer::kRdma, 1, 0x02, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
+    {rdmap::Layer::kRdma, 1, 0x02, Proof::kHidden, kReads | kSentTagged | kSentInvalidate, needs_rights,
+     "it has sent no message that needs access rights"},
     {rdmap::Layer::kRdma, 1, 0x03, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
-    {rdmap::Layer::kRdma, 1, 0x04, Proof::kShown, kSentRead, read_wraps, "none of its RDMA Read Requests passes 2^64"},
+    {rdmap::Layer::kRdma, 1, 0x04, Proof::kShown, kReads, read_wraps, "none of its RDMA Read Requests passes 2^64"},
     {rdmap::Layer::kRdma, 1, 0x09, Proof::kHidden, kSentInvalidate, invalidates, "it has sent no Send with Invalidate"},
     {rdmap::Layer::kRdma, 1, 0xff, Proof::kHidden, kReads | kSentInvalidate, reads_or_invalidates,
      "it has sent neither an RDMA Read Request nor a Send with Invalidate"},
@@ -119,7 +123,8 @@ constexpr Trial kTrials[] = {
     {rdmap::Layer::kDdp, 2, 0x02, Proof::kHidden, kSentUntagged | kSentTerminate, is_untagged,
      "it has sent no untagged message"},
     {rdmap::Layer::kDdp, 2, 0x03, Proof::kShown, kSentUntagged, is_untagged, "all its MSNs are the ones that were due"},
-    {rdmap::Layer::kDdp, 2, 0x04, Proof::kHidden, kSentOffset, has_offset, "all its segments have MO 0"},
+    {rdmap::Layer::kDdp, 2, 0x04, Proof::kHidden, kSentOffset, is_untagged,
+     "all its messages are of one segment, at MO 0"},
     {rdmap::Layer::kDdp, 2, 0x05, Proof::kHidden, kSentOctets, is_long, "it has sent no untagged message with bytes"},
     {rdmap::Layer::kDdp, 2, 0x06, Proof::kShown, kSentMessage, is_untagged_of_other_version,
      "all its untagged segments have the DV that is due"},
@@ -191,13 +196,16 @@ std::string refute(const rdmap::Terminate& what, const Trial& trial, const std::
   if (trial.proof == Proof::kNever) return std::string(trial.without);
   if (trial.proof == Proof::kOwn) return refute_own(what, trial, accused);
   if (shown.has_shown(what)) return "";
+  // Where the opcode and the model or queue of a message do not agree, a receiver goes by either.
+  if (header && header->opcode < Opcode::kImmediate && has_odd_opcode(*header)) return "";
   if (header && trial.can_be != nullptr && !trial.can_be(*header)) {
     return "the terminated header is that of a message without this fault";
   }
   if (!accused.is_complete) return "";
   const bool is_no_buffer =
       what.layer == rdmap::Layer::kDdp && what.etype == kUntaggedType && what.code == kNoBufferCode;
-  if (is_no_buffer && header) {
+  // A message with a fault may have no buffer for it.
+  if (is_no_buffer && header && !shown.has_shown_any()) {
     if (auto why = refute_no_buffer(*header, accused); !why.empty()) return why;
   }
   if (trial.deeds != 0 && (trial.deeds & accused.deeds) == 0)
@@ -205,7 +213,8 @@ std::string refute(const rdmap::Terminate& what, const Trial& trial, const std::
   // A receiver may take one fault for another.
   if (trial.proof != Proof::kShown || shown.has_shown_any()) return "";
   const bool may_be_unknown = (trial.can_be == has_odd_opcode && (accused.deeds & kSentExtension) != 0) ||
-                              (trial.can_be == has_odd_queue && (accused.deeds & kSentQueue) != 0);
+                              (trial.can_be == has_odd_queue && (accused.deeds & kSentQueue) != 0) ||
+                              (trial.can_be == read_wraps && (accused.deeds & kSentAtomic) != 0);
   return may_be_unknown ? "" : std::string(trial.without);
 }
 

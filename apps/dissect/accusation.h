@@ -19,7 +19,7 @@ enum Deed : std::uint16_t {
   kSentExtension = 1 << 5,   // a message of RFC 7306
   kSentUntagged = 1 << 6,    // an untagged message, without Terminates
   kSentOctets = 1 << 7,      // such a message with octets
-  kSentOffset = 1 << 8,      // a segment with an MO above 0
+  kSentOffset = 1 << 8,      // an untagged segment with an MO above 0, or one that is not the only one of its message
   kSentQueue = 1 << 9,       // a segment for a queue that RFC 5040 does not have
   kSentTerminate = 1 << 10,
   kSentTerminates = 1 << 11,  // a second Terminate

@@ -273,7 +273,7 @@ std::vector<Case> cases() {
   return {
       {Layer::kRdma, 1, 0x00, read_what_is_not_offered, send_one, read_one},
       {Layer::kRdma, 1, 0x01, read_beyond, read_of_nothing, read_one},
-      {Layer::kRdma, 1, 0x02, read_what_is_not_offered, write_one, read_one},
+      {Layer::kRdma, 1, 0x02, read_what_is_not_offered, send_one, read_one},
       {Layer::kRdma, 1, 0x03, read_what_is_not_offered, send_one, read_one},
       {Layer::kRdma, 1, 0x04, say(read_request(1, kStag, UINT64_MAX - 3, 8)), read_one,
        [](Court& court) {
@@ -381,6 +381,53 @@ TEST(Accusation, AnotherFaultOfTheMessageConfirmsNoCodeThatItsHeaderContradicts)
   EXPECT_EQ(verdict_of(odd_msn, {Layer::kDdp, 2, 0x01}), Verdict::kRefuted) << "its queue is one of RFC 5040";
   EXPECT_EQ(verdict_of(with(odd_msn, 0, 0x42), {Layer::kDdp, 2, 0x03}), Verdict::kConfirmed) << "two faults";
   EXPECT_EQ(verdict_of(with(odd_msn, 0, 0x42), {Layer::kDdp, 2, 0x06}), Verdict::kConfirmed) << "two faults";
+}
+
+// Codes of right receivers, and of RNICs, for a fault that the dissector names by another code.
+TEST(Accusation, ACodeThatAReceiverMayChooseIsConfirmed) {
+  const auto expect = [](const Play& play, const Terminate& what, Verdict due) {
+    Court court;
+    play(court);
+    EXPECT_EQ(court.verdict(what, true), due) << name(what) << ::testing::PrintToString(court.talk.told.findings);
+  };
+  const Terminate rights{Layer::kRdma, 1, 0x02}, no_buffer{Layer::kDdp, 2, 0x02}, wraps{Layer::kRdma, 1, 0x04};
+  // DDP-A-07.
+  expect(write_what_is_not_offered, rights, Verdict::kConfirmed);
+  expect(invalidate_what_is_not_offered, rights, Verdict::kConfirmed);
+  // DDP-A-02: any MSN with a buffer is good, and this one has none.
+  expect(
+      [](Court& court) {
+        court.open_enhanced(kIrd4Ord4, kIrd4Ord4);
+        court.say(read_request(9, kStag, 0, 100));
+      },
+      no_buffer, Verdict::kConfirmed);
+  // siw goes by the opcode, and looks at QN and T later or never.
+  const Octets request = testing::untagged(Opcode::kSend, 1, pattern(8));
+  expect(say(with(request, 9, 1)), {Layer::kDdp, 2, 0x01}, Verdict::kConfirmed);
+  expect(say(with(request, 1, 0x40)), {Layer::kDdp, 1, 0x00}, Verdict::kConfirmed);
+  // EXT-X-04.
+  Octets beyond = atomic_request(1, 0xfc);
+  std::fill_n(beyond.begin() + ddp::kUntaggedHeaderLen + 12, 7, 0xff);
+  expect(say(beyond), wraps, Verdict::kConfirmed);
+  // DDP-A-04: the second segment begins anew.
+  const Octets first = testing::untagged(Opcode::kSend, 1, pattern(8), 0, false);
+  expect(
+      [first](Court& court) {
+        court.open();
+        court.say(first);
+        court.say(first);
+      },
+      {Layer::kDdp, 2, 0x04}, Verdict::kUnseen);
+}
+
+// The header in the Terminate is that of the first of two equal messages, too.
+TEST(Accusation, OfEqualMessagesTheFirstIsNamed) {
+  Court court;
+  court.open();
+  court.write(kStag, UINT64_MAX - 3);
+  court.write(kStag, UINT64_MAX - 3);
+  EXPECT_EQ(court.verdict({Layer::kDdp, 1, 0x03}, true), Verdict::kConfirmed);
+  EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-05")));
 }
 
 // A refuted accusation is the accuser's violation, and the accused side has none.

@@ -127,8 +127,7 @@ FaultLog::Joined FaultLog::join(const rdmap::TerminateMessage& message, const Ha
   // RFC 5040 section 7.1, case 4. siw's headers do not name one message.
   const auto first = std::ranges::find(accused.faults, due, &Fault::ending);
   return {.has_code = has_code,
-          .has_earlier =
-              !header.empty() && !message.siw && fault->ending == due && first->where.frame < fault->where.frame};
+          .has_earlier = !header.empty() && !message.siw && fault->ending == due && !is_named(*first)};
 }
 
 }  // namespace weft::apps::dissect

@@ -162,7 +162,7 @@ void RdmapDecoder::note_deeds(Half& own, const ddp::UntaggedHeader& header, std:
   }
   own.deeds |= kDeedsOf[static_cast<std::size_t>(opcode)];
   if (len != 0) own.deeds |= kSentOctets;
-  if (header.mo != 0) own.deeds |= kSentOffset;
+  if (header.mo != 0 || !header.last) own.deeds |= kSentOffset;
   if (header.qn >= ddp::kNumQueues) own.deeds |= kSentQueue;
 }
 
