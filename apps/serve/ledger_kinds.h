@@ -42,23 +42,25 @@ inline constexpr LedgerKind kLedgerKinds[] = {
               "`IoTest.FewDescriptorsServeManyFiles`, `EdgesTest.OpenFilesGoInTheOrderOfTheirLastUse`"},
     {.name = "files that lost their place before their writes were synced",
      .client = "as its address",
-     .address = "at most as many as it leaves free, and one in any case; of the rest each is synced by the Call that "
-                "takes its place",
-     .all = "an eighth of the open files, and one for each address",
+     .address = "one in any case, and a quarter of those for all; without a place its Calls close files of its own "
+                "instead",
+     .all =
+         "an eighth of the open files, and twice as many with the first one of each address; then a Call of a client "
+         "without open files syncs the file that it replaces",
      .place = "`EvictedFiles`, `Ledger`",
      .tests = "`SharesTest.ACallThatNeedsAPlaceSyncsNoFileOfOthers`, "
               "`ServeTest.ACallThatTakesAPlaceOfAnotherFileWaitsForNoSync`"},
     {.name = "names in the index of handles",
      .client = "all, until others need them, as with open files",
      .address = "the same",
-     .all =
-         "524,288 places of at most 400 bytes: one for each file, and one more for every 128 bytes of its names; and "
-         "about 450 bytes for each client that named one, and for each address "
-         "whose clients did before they ended",
+     .all = "524,288 places of at most 400 bytes: one for each file, and one more for every 128 bytes of its names, a "
+            "further name counting 96 bytes more; and "
+            "about 450 bytes for each client that named one, and for each address "
+            "whose clients did before they ended",
      .place = "`TreeConfig::max_indexed_files`, `SharedOrder`",
      .tests = "`SharesTest.AClientThatNamesManyFilesForgetsItsOwn`, `SharedOrder.ALargeTableIsSharedToo`, "
               "`HoldersAreClientsAndAddressesThatHaveKeys`, `PathIndexTest.IsBounded`, "
-              "`PathIndexTest.LongNamesTakeMorePlaces`"},
+              "`PathIndexTest.LongNamesTakeMorePlaces`, `PathIndexTest.ANameOfAnotherClientTakesNoPlaceOfTheOwner`"},
     {.name = "MOUNT connections",
      .client = "1, with a record of 4,096 bytes and one Call under way, for 30 s of silence",
      .address = "all, until others connect",

@@ -14,18 +14,24 @@ namespace {
 
 class SweepTask : public DiskTask {
  public:
-  SweepTask(Backend& backend, bool closes_idle, bool& is_sweeping)
-      : backend_(backend), closes_idle_(closes_idle), is_sweeping_(is_sweeping) {}
-  void run() override {
-    backend_.sync_evicted_files();
-    if (closes_idle_) backend_.sweep_open_files();
-  }
+  SweepTask(Backend& backend, bool& is_sweeping) : backend_(backend), is_sweeping_(is_sweeping) {}
+  void run() override { backend_.sweep_open_files(); }
   void finish() override { is_sweeping_ = false; }
 
  private:
   Backend& backend_;
-  const bool closes_idle_;
   bool& is_sweeping_;  // the loop's variable
+};
+
+class SyncEvictedTask : public DiskTask {
+ public:
+  SyncEvictedTask(Backend& backend, std::size_t& num_syncing) : backend_(backend), num_syncing_(num_syncing) {}
+  void run() override { backend_.sync_evicted_files(); }
+  void finish() override { --num_syncing_; }
+
+ private:
+  Backend& backend_;
+  std::size_t& num_syncing_;  // the loop's variable
 };
 
 }  // namespace
@@ -60,30 +66,30 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
 std::size_t ServeApp::turn(TimePoint now) {
   // The replies come first, so that the same pass sends them.
   std::size_t moved = pool_->drain();
+  sync_evicted_files();
   sweep_when_due(now);
   return moved + server_->process(now);
 }
 
-bool ServeApp::is_sweep_due(TimePoint now) {
-  if (backend_->num_open_files() == 0) {
-    sweep_at_.reset();
-    return false;
-  }
-  if (sweep_at_ && now < *sweep_at_) return false;
-  const bool is_due = sweep_at_.has_value();
-  sweep_at_ = now + Backend::kSweepInterval;
-  return is_due;
-}
-
 void ServeApp::sweep_when_due(TimePoint now) {
   if (is_sweeping_) return;
-  const bool is_due = is_sweep_due(now);
-  if (!is_due && backend_->num_evicted_files() == 0) return;
-  std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_due, is_sweeping_);
+  if (backend_->num_open_files() == 0) return sweep_at_.reset();
+  if (sweep_at_ && now < *sweep_at_) return;
+  const bool is_due = sweep_at_.has_value();
+  sweep_at_ = now + Backend::kSweepInterval;
+  if (!is_due) return;
+  std::unique_ptr<DiskTask> task = std::make_unique<SweepTask>(*backend_, is_sweeping_);
   is_sweeping_ = true;
   // The task belongs to the server itself: no connection has the number 0. If too many tasks wait, the next sweep will
   // do.
   if (!pool_->submit(task, DiskLane::kSync, DiskClient{})) is_sweeping_ = false;
+}
+
+void ServeApp::sync_evicted_files() {
+  constexpr std::size_t kMostAtOnce = 4;  // a file that is slow to sync holds up no other one
+  if (backend_->num_files_waiting() == 0 || num_syncing_ == kMostAtOnce) return;
+  std::unique_ptr<DiskTask> task = std::make_unique<SyncEvictedTask>(*backend_, num_syncing_);
+  num_syncing_ += pool_->submit(task, DiskLane::kSync, DiskClient{});
 }
 
 void ServeApp::wait(int stop_fd, std::optional<TimePoint> until, int wake_fd) {

@@ -63,13 +63,14 @@ class ServeApp {
 
  private:
   explicit ServeApp(const ServeConfig& config, verbs::Device& device) : config_(config), device_(device) {}
-  bool is_sweep_due(TimePoint now);
   void sweep_when_due(TimePoint now);
+  void sync_evicted_files();
 
   const ServeConfig config_;
   verbs::Device& device_;
   metrics::CallMetrics calls_;
-  bool is_sweeping_ = false;           // a worker syncs and closes files
+  std::size_t num_syncing_ = 0;        // workers that sync files which lost their place
+  bool is_sweeping_ = false;           // a worker closes idle files
   std::optional<TimePoint> sweep_at_;  // while files are open
 
   // Destroyed from the last to the first: tasks in the pool hold buffers of the server.

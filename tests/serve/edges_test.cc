@@ -320,13 +320,14 @@ TEST_F(EdgesTest, AFileThatWasSyncedIsClosedWithoutAnother) {
   ASSERT_EQ(write(handle("one"), 0, "y").status, Nfsstat3::kOk);
   EXPECT_EQ(read(handle("two")), "2");
   EXPECT_EQ(num_synced, 1) << "no Call has to wait for this";
-  EXPECT_EQ(backend->num_evicted_files(), 1u);
+  EXPECT_EQ(backend->num_files_waiting(), 1u);
   backend->sync_evicted_files();
   EXPECT_EQ(num_synced, 2) << "this one nobody had synced";
-  EXPECT_EQ(backend->num_evicted_files(), 0u);
+  EXPECT_EQ(backend->num_files_waiting(), 0u);
 }
 
-// A file that lost its place before its writes were synced is still open: for further writes, and for COMMIT.
+// A file that lost its place before its writes were synced is still open: for further writes, and for COMMIT. It then
+// has a place again.
 TEST_F(EdgesTest, AFileThatWaitsForItsSyncIsTheSameFile) {
   int num_opened = 0, num_synced = 0;
   calls.lies_in_memory = [&](int) { return ++num_opened, false; };
@@ -338,21 +339,54 @@ TEST_F(EdgesTest, AFileThatWaitsForItsSyncIsTheSameFile) {
   const nfs3::NfsFh3 one = handle("one"), two = handle("two");
   ASSERT_EQ(write(one, 0, "x").status, Nfsstat3::kOk);
   EXPECT_EQ(read(two), "2");
-  ASSERT_EQ(backend->num_evicted_files(), 1u);
+  ASSERT_EQ(backend->num_files_waiting(), 1u);
   ASSERT_EQ(num_opened, 2);
   ASSERT_EQ(backend->commit({one, 0, 0}).status, Nfsstat3::kOk);
   EXPECT_EQ(num_synced, 1);
   EXPECT_EQ(num_opened, 2);
+  EXPECT_EQ(backend->num_files_waiting(), 0u);
+
   ASSERT_EQ(write(one, 0, "y").status, Nfsstat3::kOk);
-  EXPECT_EQ(num_opened, 2);
-  EXPECT_EQ(backend->num_evicted_files(), 0u);
+  EXPECT_EQ(read(two), "2");
+  ASSERT_EQ(backend->num_files_waiting(), 1u);
+  ASSERT_EQ(write(one, 0, "z").status, Nfsstat3::kOk);
+  EXPECT_EQ(num_opened, 3) << "the second file was opened again, the first one was not";
+  EXPECT_EQ(backend->num_files_waiting(), 0u);
   EXPECT_EQ(backend->num_open_files(), 1u);
 
   EXPECT_EQ(read(two), "2");
-  ASSERT_EQ(backend->num_evicted_files(), 1u);
+  ASSERT_EQ(backend->num_files_waiting(), 1u);
   ASSERT_EQ(backend->remove({root(), "one"}).status, Nfsstat3::kOk);
-  EXPECT_EQ(backend->num_evicted_files(), 0u) << "nobody can read what it would sync";
+  EXPECT_EQ(backend->num_files_waiting(), 0u) << "nobody can read what it would sync";
   EXPECT_EQ(num_synced, 1);
+}
+
+// A file that is written while it is synced for its place stays open, and is synced again.
+TEST_F(EdgesTest, AFileThatIsWrittenDuringTheSyncForItsPlaceIsSyncedAgain) {
+  int num_synced = 0;
+  nfs3::NfsFh3 one;
+  calls.fsync = [&](int fd) {
+    if (++num_synced == 1) {
+      EXPECT_EQ(write(one, 0, "y").status, Nfsstat3::kOk);
+    }
+    return ::fsync(fd);
+  };
+  config.max_open_files = 1;
+  start();
+  write_local(dir + "/one", "1");
+  write_local(dir + "/two", "2");
+  one = handle("one");
+  const nfs3::NfsFh3 two = handle("two");
+  ASSERT_EQ(write(one, 0, "x").status, Nfsstat3::kOk);
+  EXPECT_EQ(read(two), "2");
+  backend->sync_evicted_files();
+  EXPECT_EQ(num_synced, 1);
+  EXPECT_EQ(backend->num_open_files(), 1u);
+  EXPECT_EQ(read(two), "2");
+  EXPECT_EQ(backend->num_files_waiting(), 1u);
+  backend->sync_evicted_files();
+  EXPECT_EQ(num_synced, 2);
+  EXPECT_EQ(backend->num_files_waiting(), 0u);
 }
 
 // Of two stable kinds the weaker leaves the attributes to a later sync.

@@ -80,7 +80,7 @@ TEST_F(PathIndexTest, TheLogIsRewrittenInSteps) {
   for (std::uint64_t n = 2; n < 2 + kFiles; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
   std::uint64_t changes = 0;
   const auto change = [&] { index.learn(key_of(2), kRoot, "g" + std::to_string(changes++ % 6)); };
-  while (size_of_next() == 0) change();
+  while (size_of_next() == 0 && changes < 200000) change();
   const auto before = std::filesystem::file_size(file());
 
   std::size_t steps = 0, size = size_of_next();
@@ -118,11 +118,48 @@ TEST_F(PathIndexTest, ARewriteThatFailsLosesNothing) {
     PathIndex index(kRoot, 100, log());
     std::filesystem::create_directory(next);
     for (int i = 0; i < 70000; ++i) index.learn(key_of(2), kRoot, "g" + std::to_string(i % 6));
+    std::filesystem::remove(next);
+    const auto before = std::filesystem::file_size(file());
     index.learn(key_of(3), kRoot, "last");
+    EXPECT_GT(std::filesystem::file_size(file()), before) << "no attempt for each record";
   }
   PathIndex index(kRoot, 100, log());
   EXPECT_EQ(path(index, 3), "last");
-  EXPECT_TRUE(std::filesystem::is_directory(next));
+}
+
+// Whatever fails in the middle of it.
+TEST_F(PathIndexTest, ARewriteThatFailsOnTheWayLosesNothing) {
+  constexpr std::uint64_t kFiles = 500;
+  const std::string next = file() + ".new";
+  {
+    PathIndex index(kRoot, 2 * kFiles, log());
+    for (std::uint64_t n = 2; n < 2 + kFiles; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+    for (int i = 0; i < 200000 && !std::filesystem::exists(next); ++i)
+      index.learn(key_of(2), kRoot, "g" + std::to_string(i % 6));
+    ASSERT_TRUE(std::filesystem::exists(next));
+    // Its end puts no file there.
+    std::filesystem::remove(next);
+    for (std::uint64_t n = 1000; n < 1100; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  }
+  PathIndex index(kRoot, 2 * kFiles, log());
+  EXPECT_EQ(index.num_files(), kFiles + 100);
+  EXPECT_EQ(path(index, 1099), "f1099");
+  EXPECT_EQ(path(index, 501), "f501");
+}
+
+// The records of a rewrite are one for each name. They are no reason for the next one.
+TEST_F(PathIndexTest, FilesWithManyNamesAreNotRewrittenAgainAndAgain) {
+  constexpr std::uint64_t kFiles = 33000;
+  {
+    PathIndex index(kRoot, 4 * kFiles, log());
+    for (std::uint64_t n = 2; n < 2 + kFiles; ++n) {
+      for (char c = 'a'; c < 'e'; ++c) index.learn(key_of(n), kRoot, std::string(1, c));
+    }
+    for (int i = 0; i < 10; ++i) index.learn(key_of(2), kRoot, "g" + std::to_string(i));
+  }
+  PathIndex index(kRoot, 4 * kFiles, log());  // rewritten now
+  index.learn(key_of(3), kRoot, "again");
+  EXPECT_FALSE(std::filesystem::exists(file() + ".new"));
 }
 
 TEST_F(PathIndexTest, EveryTornTailLosesTheTailOnly) {
@@ -196,6 +233,24 @@ TEST_F(PathIndexTest, LongNamesTakeMorePlaces) {
   }
   EXPECT_LE(index.num_files(), 40u + 60u / 8);
   EXPECT_EQ(path(index, 199), std::string(250, 'd'));
+  for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), "f" + std::to_string(n));
+}
+
+// What a file takes is its owner's, and no other client adds to it.
+TEST_F(PathIndexTest, ANameOfAnotherClientTakesNoPlaceOfTheOwner) {
+  const DiskClient honest{1, "192.0.2.1"}, stranger{2, "192.0.2.2"};
+  PathIndex index(kRoot, 100, nullptr);
+  {
+    const ActingFor acting(honest);
+    for (std::uint64_t n = 2; n < 42; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  }
+  {
+    const ActingFor acting(stranger);
+    for (std::uint64_t n = 2; n < 42; ++n) {
+      for (char c = 'a'; c < 'e'; ++c) index.learn(key_of(n), kRoot, std::string(250, c));
+    }
+    for (std::uint64_t n = 100; n < 200; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  }
   for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), "f" + std::to_string(n));
 }
 

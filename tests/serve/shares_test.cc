@@ -276,30 +276,49 @@ TEST_F(SharesTest, AClientThatOpensManyFilesClosesItsOwn) {
   }
 }
 
-// Whoever has many files with unsynced writes, other clients' Calls do not sync them.
+// Whoever has many files with unsynced writes, other clients' Calls do not sync them. Without a further place for such
+// a file, a client loses one of its own.
 TEST_F(SharesTest, ACallThatNeedsAPlaceSyncsNoFileOfOthers) {
   int num_synced = 0;
   calls.fsync = [&](int fd) { return ++num_synced, ::fsync(fd); };
-  config.max_open_files = 32;
+  config.max_open_files = 64;  // and places for 8 files that wait
   start();
   std::vector<nfs3::NfsFh3> files;
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < 160; ++i) {
     write_local(dir + "/" + std::to_string(i), "x");
     files.push_back(handle(std::to_string(i)));
   }
   {
     const ActingFor acting(kStranger);
-    for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(write(files[i], 0, "y").status, Nfsstat3::kOk);
-    EXPECT_EQ(backend->num_evicted_files(), 2u) << "at most as many as it leaves, and one more";
-    EXPECT_EQ(num_synced, 26) << "the others it syncs itself";
+    for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(write(files[i], 0, "y").status, Nfsstat3::kOk);
+    EXPECT_EQ(backend->num_files_waiting(), 3u) << "one, and a quarter of the others";
+    EXPECT_EQ(num_synced, 33) << "the others it syncs itself";
   }
-  const ActingFor acting(kHonest);
-  for (std::size_t i = 60; i < 62; ++i) EXPECT_EQ(read(files[i]), "x");
-  EXPECT_EQ(num_synced, 26);
-  EXPECT_EQ(backend->num_evicted_files(), 4u);
+  {
+    const ActingFor acting(kHonest);
+    for (std::size_t i = 100; i < 110; ++i) EXPECT_EQ(read(files[i]), "x");
+    EXPECT_EQ(num_synced, 33);
+    EXPECT_EQ(backend->num_files_waiting(), 6u);
+    const ActingFor neighbour(kNeighbour);
+    for (std::size_t i = 110; i < 120; ++i) EXPECT_EQ(read(files[i]), "x");
+    EXPECT_EQ(num_synced, 33);
+  }
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const DiskClient other{10 + i, "198.51.100." + std::to_string(i)};
+    const ActingFor acting(other);
+    EXPECT_EQ(read(files[120 + i]), "x");
+  }
+  EXPECT_EQ(num_synced, 33) << "each address has one place in any case";
+  EXPECT_EQ(backend->num_files_waiting(), 16u) << "and all have twice as many as there are to share";
+  {
+    const DiskClient one_more{100, "198.51.100.100"};
+    const ActingFor acting(one_more);
+    EXPECT_EQ(read(files[150]), "x");
+    EXPECT_EQ(num_synced, 34);
+  }
   backend->sync_evicted_files();
-  EXPECT_EQ(num_synced, 30);
-  EXPECT_EQ(backend->num_evicted_files(), 0u);
+  EXPECT_EQ(num_synced, 50);
+  EXPECT_EQ(backend->num_files_waiting(), 0u);
 }
 
 TEST_F(SharesTest, AClientThatNamesManyFilesForgetsItsOwn) {

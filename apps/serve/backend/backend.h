@@ -91,9 +91,9 @@ class Backend {
   void sweep_open_files() { files_.sweep(); }
   std::size_t num_open_files() const { return files_.size(); }
   // sync_evicted_files syncs and closes the files that lost their place (OpenFiles::sync_evicted). The caller calls it
-  // soon after num_evicted_files becomes greater than 0, one call at a time.
+  // in a few threads, soon after files begin to wait for it.
   void sync_evicted_files() { files_.sync_evicted(); }
-  std::size_t num_evicted_files() const { return files_.num_evicted(); }
+  std::size_t num_files_waiting() const { return files_.num_waiting(); }
   static constexpr std::chrono::seconds kSweepInterval{1};
 
   // The client has ended, and no thread acts for it any more: what it left in shared tables becomes its address's.

@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "apps/serve/backend/open_file.h"
 #include "apps/serve/export/file_stat.h"
@@ -16,22 +17,27 @@ namespace weft::serve {
 
 // EvictedFiles holds files that lost their place among the open files before their writes were synced. Each stays open
 // until a worker of the sync lane has synced it, so the Call that needs the place does not wait for the disk. A place
-// here belongs to the address whose Call evicts the file. An address has one in any case, and beyond that at most as
-// many as it leaves free. Not thread-safe.
+// here belongs to the address whose Call evicts the file. An address has one in any case, and a quarter of `max_files`
+// beyond it as long as there are any. With these first places there are twice as many at most. Not thread-safe.
 class EvictedFiles {
  public:
+  using Named = std::pair<FileKey, std::shared_ptr<OpenFile>>;
+
   explicit EvictedFiles(std::size_t max_files)
-      : places_({.all = std::max<std::size_t>(max_files, 1),
-                 .guaranteed = 1,
-                 .leaves_as_much = true,
-                 .one_may_fill = false}) {}
+      : max_files_(2 * std::max<std::size_t>(max_files, 1)),
+        places_({.address = max_files / 4, .all = max_files, .guaranteed = 1, .one_may_fill = false}) {}
 
   // add: false if the address has no place for it, or the file is here by another descriptor.
   bool add(const FileKey& key, std::shared_ptr<OpenFile> file, const std::string& address);
-  // Null for none. take removes the file.
-  std::shared_ptr<OpenFile> find(const FileKey& key) const;
+  // take removes the file; null if it is not here.
   std::shared_ptr<OpenFile> take(const FileKey& key);
-  std::vector<FileKey> keys() const;
+  std::shared_ptr<OpenFile> find(const FileKey& key) const;
+
+  // Each file waits once for a worker, which begins to sync it. A file that is still here then waits again after
+  // retry().
+  std::optional<Named> begin_sync();
+  void retry();
+  std::size_t num_waiting() const { return num_waiting_; }
   std::size_t size() const { return files_.size(); }
 
  private:
@@ -39,11 +45,14 @@ class EvictedFiles {
     std::shared_ptr<OpenFile> open;
     Lease place;
     std::string address;
+    bool is_waiting = true;
   };
 
+  const std::size_t max_files_;
   Ledger places_;
   std::map<std::string, Ledger::Client> addresses_;  // that have files here
   std::unordered_map<FileKey, File, FileKeyHash> files_;
+  std::size_t num_waiting_ = 0;
 };
 
 }  // namespace weft::serve

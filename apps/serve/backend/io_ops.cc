@@ -165,6 +165,7 @@ nfs3::WriteRes Backend::write(const nfs3::WriteArgs& args, ConstBytes data) {
   const nfs3::Verf verf = promise_.verf();
   (*file)->mark_dirty();
   Outcome<std::size_t> count = pwrite_all(calls_, (*file)->fd(), data, args.offset);
+  (*file)->mark_dirty();  // a sync that ran meanwhile need not have all of it
   if (!count) return fail(to_nfsstat3(count.error()));
   res = write_result(wcc(node), args, count.value(), verf);
   object->held.unlock();
@@ -190,6 +191,7 @@ std::optional<nfs3::WriteRes> Backend::write_now(const nfs3::WriteArgs& args, Co
   const nfs3::Verf verf = promise_.verf();
   file->mark_dirty();
   ssize_t count = file->pwrite_now(calls_, data, static_cast<off_t>(args.offset));
+  file->mark_dirty();  // as in write
   if (count < 0 || static_cast<std::size_t>(count) < data.size()) return std::nullopt;
   const Outcome<FileStat> after = stat_fd(file->fd());
   nfs3::WccData wcc{.before = to_wcc_attr(*before), .after = std::nullopt};

@@ -41,7 +41,7 @@ OpenFiles::Entry OpenFiles::put_locked(const FileKey& key, const std::shared_ptr
   // A descriptor that is there already stays: it may hold writes that were not synced.
   if (file->is_readable() && !it->second.reader) it->second.reader = file;
   if (file->is_writable() && !it->second.writer) it->second.writer = file;
-  size_.store(files_.size(), std::memory_order_relaxed);
+  count_locked();
   return closed;
 }
 
@@ -49,6 +49,15 @@ OpenFiles::Entry OpenFiles::put_locked(const FileKey& key, const std::shared_ptr
 void OpenFiles::close(Entry closed) {
   nfs3::Verf ignored{};
   if (closed.writer && closed.writer->is_dirty()) closed.writer->sync(calls_, false, promise_, ignored);
+}
+
+std::shared_ptr<OpenFile> OpenFiles::writer(const FileKey& key) {
+  Entry closed;
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<OpenFile> file = writer_locked(key, closed);
+  lock.unlock();
+  close(std::move(closed));
+  return file;
 }
 
 void OpenFiles::on_client_end(const DiskClient& client) {
@@ -60,55 +69,60 @@ std::size_t OpenFiles::num_holders() const {
   return order_.num_holders();
 }
 
+// If a file would have to be synced first and has no place among the evicted ones, the client loses one of its own.
 OpenFiles::Entry OpenFiles::evict_locked() {
-  auto node = files_.extract(order_.next_out());
+  const DiskClient& client = ActingFor::now();
+  FileKey key = order_.next_out();
+  const bool stays_open = is_needed(files_.at(key)) && evicted_.add(key, files_.at(key).writer, client.group);
+  if (!stays_open && is_needed(files_.at(key))) {
+    if (const FileKey* own = order_.next_out_of(client)) key = *own;
+  }
+  auto node = files_.extract(key);
   Entry& entry = node.mapped();
   order_.remove(entry.place);
-  if (entry.writer && entry.writer->is_dirty() && evicted_.add(node.key(), entry.writer, ActingFor::now().group)) {
-    entry.writer.reset();
-    num_evicted_.store(evicted_.size(), std::memory_order_relaxed);
-  }
+  if (stays_open) entry.writer.reset();
+  count_locked();
   return std::move(entry);
 }
 
-std::shared_ptr<OpenFile> OpenFiles::restore(const FileKey& key) {
-  std::unique_lock lock(mutex_);
-  std::shared_ptr<OpenFile> file = take_evicted_locked(key);
-  if (!file) return nullptr;
-  Entry closed = put_locked(key, file);
-  lock.unlock();
-  close(std::move(closed));
-  return file;
+// Whether writes may be lost if the file is closed now: a thread that has it may write it yet.
+bool OpenFiles::is_needed(const Entry& entry) {
+  const long own = entry.reader == entry.writer ? 2 : 1;
+  return entry.writer && (entry.writer->is_dirty() || entry.writer.use_count() > own);
 }
 
-std::shared_ptr<OpenFile> OpenFiles::find_evicted(const FileKey& key) {
-  std::lock_guard lock(mutex_);
-  return evicted_.find(key);
-}
-
-std::shared_ptr<OpenFile> OpenFiles::take_evicted_locked(const FileKey& key) {
+// An evicted file that is used again is an open file again.
+std::shared_ptr<OpenFile> OpenFiles::writer_locked(const FileKey& key, Entry& closed) {
+  if (auto file = find_locked(key, &Entry::writer)) return file;
   std::shared_ptr<OpenFile> file = evicted_.take(key);
-  num_evicted_.store(evicted_.size(), std::memory_order_relaxed);
+  if (!file) return nullptr;
+  closed = put_locked(key, file);
+  count_locked();
   return file;
+}
+
+void OpenFiles::count_locked() {
+  size_.store(files_.size(), std::memory_order_relaxed);
+  num_waiting_.store(evicted_.num_waiting(), std::memory_order_relaxed);
 }
 
 void OpenFiles::sync_evicted() {
-  std::unique_lock lock(mutex_);
-  const std::vector<FileKey> keys = evicted_.keys();
-  lock.unlock();
   nfs3::Verf ignored{};
-  for (const FileKey& key : keys) {
-    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome. It
-    // runs for a clean file, too, which a COMMIT may have: so this thread waits for that one.
-    std::shared_ptr<OpenFile> file = find_evicted(key);
-    if (!file) continue;
+  std::unique_lock lock(mutex_);
+  while (auto next = evicted_.begin_sync()) {
+    count_locked();
+    lock.unlock();
+    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome.
+    auto& [key, file] = *next;
     file->sync(calls_, false, promise_, ignored);
     lock.lock();
-    // A thread that has it may write it yet.
     const bool is_here = evicted_.find(key) == file;
-    constexpr long kHereAndInTheTable = 2;
-    if (is_here && file.use_count() == kHereAndInTheTable && !file->is_dirty()) take_evicted_locked(key);
+    constexpr long kHereAndInTheTable = 2;  // else a thread may write it yet
+    if (is_here && file.use_count() == kHereAndInTheTable && !file->is_dirty()) evicted_.take(key);
+    count_locked();
     lock.unlock();
+    next.reset();  // a close may take as long as the disk does
+    lock.lock();
   }
 }
 
@@ -122,8 +136,7 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_read(const Node& node) {
 }
 
 Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
-  if (auto file = find(node.key, &Entry::writer)) return file;
-  if (auto file = restore(node.key)) return file;
+  if (auto file = writer(node.key)) return file;
   bool is_readable = true;
   Outcome<Fd> fd = reopen(node.path_fd(), O_RDWR);
   if (!fd && fd.error() == Errno{EACCES}) {
@@ -135,13 +148,12 @@ Outcome<std::shared_ptr<OpenFile>> OpenFiles::for_write(const Node& node) {
   put(node.key, file);
   // Two threads may open a file at once. Both use the descriptor that the cache kept: writes and syncs of a file share
   // one.
-  if (auto kept = find(node.key, &Entry::writer)) return kept;
+  if (auto kept = writer(node.key)) return kept;
   return file;
 }
 
 std::shared_ptr<OpenFile> OpenFiles::any_open(const FileKey& key) {
-  if (auto file = find(key, &Entry::writer)) return file;
-  if (auto file = find_evicted(key)) return file;
+  if (auto file = writer(key)) return file;
   return find(key, &Entry::reader);
 }
 
@@ -154,17 +166,19 @@ void OpenFiles::erase(const FileKey& key) {
   Entry erased;
   std::shared_ptr<OpenFile> evicted;
   std::lock_guard lock(mutex_);
-  evicted = take_evicted_locked(key);
+  evicted = evicted_.take(key);
+  count_locked();
   auto it = files_.find(key);
   if (it == files_.end()) return;
   order_.remove(it->second.place);
   erased = std::move(files_.extract(it).mapped());
-  size_.store(files_.size(), std::memory_order_relaxed);
+  count_locked();
 }
 
 std::vector<OpenFiles::Idle> OpenFiles::count_sweep() {
   std::vector<Idle> out;
   std::lock_guard lock(mutex_);
+  evicted_.retry();
   out.reserve(files_.size());
   for (auto& [key, entry] : files_) out.push_back({key, entry.reader, entry.writer, ++entry.idle_sweeps});
   return out;
@@ -205,7 +219,7 @@ void OpenFiles::close_idle(const std::vector<Idle>& idle) {
     order_.remove(it->second.place);
     files_.erase(it);
   }
-  size_.store(files_.size(), std::memory_order_relaxed);
+  count_locked();
 }
 
 }  // namespace weft::serve

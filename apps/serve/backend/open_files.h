@@ -47,10 +47,11 @@ class OpenFiles {
   // A thread may ask for size without waiting for another thread.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
-  // sync_evicted syncs and closes the files that lost their place. Blocks on the disk; one call at a time.
+  // sync_evicted syncs and closes files that lost their place, until none waits. Blocks on the disk; several threads
+  // may share the work.
   void sync_evicted();
-  // How many of them there are. A thread may ask without waiting for another thread.
-  std::size_t num_evicted() const { return num_evicted_.load(std::memory_order_relaxed); }
+  // How many of them wait. A thread may ask without waiting for another thread.
+  std::size_t num_waiting() const { return num_waiting_.load(std::memory_order_relaxed); }
 
   // sweep closes files without a name, and files that had no use for kIdleSweeps sweeps. A file that is needed for
   // writing stays for kNeededSweeps. sweep syncs a file before it closes it. Blocks on the disk; one call at a time.
@@ -81,10 +82,10 @@ class OpenFiles {
   void close(Entry closed);
   // Takes a file out to make room. A file that has to be synced stays open if there is a place for it.
   Entry evict_locked();
-  // An evicted file that is used again is an open file again; null for none.
-  std::shared_ptr<OpenFile> restore(const FileKey& key);
-  std::shared_ptr<OpenFile> find_evicted(const FileKey& key);
-  std::shared_ptr<OpenFile> take_evicted_locked(const FileKey& key);
+  static bool is_needed(const Entry& entry);
+  std::shared_ptr<OpenFile> writer(const FileKey& key);
+  std::shared_ptr<OpenFile> writer_locked(const FileKey& key, Entry& closed);
+  void count_locked();
 
   SharedOrder<FileKey> order_;
   ClientEnds ended_;  // not yet in order_
@@ -94,7 +95,7 @@ class OpenFiles {
   mutable std::mutex mutex_;
   std::unordered_map<FileKey, Entry, FileKeyHash> files_;
   std::atomic<std::size_t> size_{0};
-  std::atomic<std::size_t> num_evicted_{0};
+  std::atomic<std::size_t> num_waiting_{0};
 };
 
 }  // namespace weft::serve

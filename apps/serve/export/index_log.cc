@@ -138,6 +138,7 @@ absl::StatusOr<std::unique_ptr<IndexLog>> IndexLog::open(int state_dir_fd, const
 }
 
 void IndexLog::replay(const std::function<void(IndexRecord)>& each) {
+  ::unlinkat(dir_.get(), temporary_name().c_str(), 0);  // a rewrite that a crash ended
   file_ = Fd(::openat(dir_.get(), file_name_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   struct stat st {};
   if (!file_ || ::fstat(file_.get(), &st) != 0) return fail("open");

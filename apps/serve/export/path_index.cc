@@ -1,6 +1,7 @@
 #include "apps/serve/export/path_index.h"
 
 #include <algorithm>
+#include <optional>
 #include <ranges>
 #include <unordered_set>
 
@@ -12,7 +13,8 @@ namespace {
 constexpr std::size_t kLogSlack = 65536;
 constexpr std::size_t kCopiedPerRecord = 16;
 
-constexpr std::size_t kNameOctetsOfPlace = 128;
+// A place holds 128 octets of names, and another name takes 96 without its own.
+constexpr std::size_t kOctetsOfPlace = 128, kOctetsOfName = 96;
 
 }  // namespace
 
@@ -57,7 +59,7 @@ void PathIndex::rewrite_some_locked(std::size_t num_files) {
   const bool is_copied = log_->copy(records);
   if (is_copied && end != rewriting.keys.size()) return;
   rewriting_.reset();
-  if (is_copied && log_->end_rewrite()) no_rewrite_before_ = 0;
+  if (is_copied && log_->end_rewrite()) no_rewrite_before_ = 2 * log_->num_records() + kLogSlack;
 }
 
 void PathIndex::append_locked(const IndexRecord& record) {
@@ -85,8 +87,8 @@ void PathIndex::on_client_end(const DiskClient& client) {
 
 std::size_t PathIndex::Entry::num_places() const {
   std::size_t octets = 0;
-  for (const Name& name : names) octets += name.name.size();
-  return 1 + octets / kNameOctetsOfPlace;
+  for (const Name& name : names) octets += name.name.size() + kOctetsOfName;
+  return 1 + (octets - std::min(octets, kOctetsOfName)) / kOctetsOfPlace;
 }
 
 void PathIndex::evict_for_locked(std::size_t num_places) {
@@ -109,9 +111,20 @@ bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::s
       return false;
     }
   }
+  std::optional<Name> last;
+  if (entry.names.size() == kMaxNames) {
+    last = std::move(entry.names.back());
+    entry.names.pop_back();
+  }
   entry.names.insert(entry.names.begin(), Name{parent, std::string(name)});
-  if (entry.names.size() > kMaxNames) entry.names.pop_back();
-  order_.resize(entry.place, entry.num_places());
+  // Nobody makes another client's file take more places.
+  const std::size_t num_places = entry.num_places();
+  if (!order_.is_of(entry.place, client) && num_places > order_.places_of(entry.place)) {
+    entry.names.erase(entry.names.begin());
+    if (last) entry.names.push_back(std::move(*last));
+    return false;
+  }
+  order_.resize(entry.place, num_places);
   evict_for_locked(0);
   return true;
 }

@@ -18,7 +18,7 @@ namespace weft::serve {
 // PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
 // hint: the caller walks the path, verifies that it leads to the file, and searches the tree if it does not. A lost or
 // stale index costs time, never truth. The index is bounded: of the client that holds most places, the file that was
-// not asked for longest goes first (SharedOrder). A file takes a place, and one more for every 128 octets of its names.
+// not asked for longest goes first (SharedOrder). A file takes a place, and more for long names and further ones.
 // ActingFor says for which client a thread asks. Any thread.
 class PathIndex {
  public:
@@ -101,7 +101,7 @@ class PathIndex {
   ClientEnds ended_;  // not yet in order_
   std::unique_ptr<IndexLog> log_;
   std::optional<Rewriting> rewriting_;
-  std::size_t no_rewrite_before_ = 0;  // so many records: the last attempt failed
+  std::size_t no_rewrite_before_ = 0;  // so many records, counted from the last attempt
 };
 
 }  // namespace weft::serve

@@ -102,6 +102,17 @@ class SharedOrder {
     return address.shelves.at(address.by_places.rbegin()->second).items.back().key;
   }
 
+  // The key of this client, or else of its address, that goes first; null: it has none.
+  const Key* next_out_of(const DiskClient& client) const {
+    const auto address = addresses_.find(client.group);
+    if (address == addresses_.end()) return nullptr;
+    const auto& [name, of] = *address;
+    const auto own = of.shelves.find(client.connection);
+    return &(own != of.shelves.end() ? own->second : of.shelves.at(of.by_places.rbegin()->second)).items.back().key;
+  }
+  std::size_t places_of(Place at) const { return at->places; }
+  bool is_of(Place at, const DiskClient& client) const { return at->shelf->belongs_to(client); }
+
   // Calls `visit` with every key. A client's keys come in the order of their use, the one used longest ago first.
   template <typename F>
   void visit_oldest_first(F&& visit) const {
