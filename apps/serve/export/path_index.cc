@@ -40,7 +40,7 @@ PathIndex::PathIndex(const FileKey& root, std::size_t max_places, std::unique_pt
 void PathIndex::begin_rewrite_locked() {
   no_rewrite_before_ = log_->num_records() + kLogSlack;
   if (!log_->begin_rewrite()) return;
-  Rewriting& rewriting = rewriting_.emplace();
+  Rewriting& rewriting = rewriting_.emplace(Rewriting{.keys = {}, .next = 0});
   rewriting.keys.reserve(files_.size());
   order_.visit_oldest_first([&](const FileKey& key) { rewriting.keys.push_back(key); });
 }

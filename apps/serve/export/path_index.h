@@ -78,7 +78,7 @@ class PathIndex {
   // The log is being rewritten: these keys, of which `next` is the first that is yet to be copied.
   struct Rewriting {
     std::vector<FileKey> keys;
-    std::size_t next = 0;
+    std::size_t next;
   };
 
   bool insert_locked(const FileKey& file, const FileKey& parent, std::string_view name);
