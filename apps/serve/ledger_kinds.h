@@ -21,7 +21,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .place = "`FairLine`, `DiskPoolConfig`",
      .tests = "`FairLine.*`, `DiskPoolTest.WorkersAreSharedByTheTimeThatTasksTake`, `OctetsCostTooWhenTheyTakeNoTime`, "
               "`AmongNewcomersTheOneThatAsksForLittleIsNext`, "
-              "`ServeTest.AClientThatHasAllDiskWorkersDelaysAnotherByOneTask`, `AHeldFsyncHoldsNobodyElse`, "
+              "`DiskWorkTest.AClientThatHasAllDiskWorkersDelaysAnotherByOneTask`, `AHeldFsyncHoldsNobodyElse`, "
               "`ChangesDoNotWaitForAListingOfAnotherClient`"},
     {.name = "searches of the tree for moved files",
      .client = "its turn: the next search is for the files of all that wait, one file of each client and more while "
@@ -42,21 +42,19 @@ inline constexpr LedgerKind kLedgerKinds[] = {
               "`IoTest.FewDescriptorsServeManyFiles`, `EdgesTest.OpenFilesGoInTheOrderOfTheirLastUse`"},
     {.name = "files that lost their place before their writes were synced",
      .client = "as its address",
-     .address = "one in any case, and a quarter of those for all; without a place its Calls close files of its own "
-                "instead",
-     .all =
-         "an eighth of the open files, and twice as many with the first one of each address; then a Call of a client "
-         "without open files syncs the file that it replaces",
+     .address = "one of its own, and a quarter of those that all share; beyond them its Calls close its own files",
+     .all = "an eighth of the open files to share, twice as many with those of the addresses; beyond them a Call of an "
+            "address without open files syncs the file that it replaces",
      .place = "`EvictedFiles`, `Ledger`",
      .tests = "`SharesTest.ACallThatNeedsAPlaceSyncsNoFileOfOthers`, "
-              "`ServeTest.ACallThatTakesAPlaceOfAnotherFileWaitsForNoSync`"},
+              "`DiskWorkTest.ACallThatTakesAPlaceOfAnotherFileWaitsForNoSync`"},
     {.name = "names in the index of handles",
      .client = "all, until others need them, as with open files",
      .address = "the same",
-     .all = "524,288 places of at most 400 bytes: one for each file, and one more for every 128 bytes of its names, a "
-            "further name counting 96 bytes more; and "
-            "about 450 bytes for each client that named one, and for each address "
-            "whose clients did before they ended",
+     .all =
+         "524,288 places of at most 650 bytes: one for a file with its longest name, and one more for every 128 bytes "
+         "of its other names, 96 bytes added for each; and about 450 bytes for each client that named one, and for "
+         "each address whose clients did before they ended",
      .place = "`TreeConfig::max_indexed_files`, `SharedOrder`",
      .tests = "`SharesTest.AClientThatNamesManyFilesForgetsItsOwn`, `SharedOrder.ALargeTableIsSharedToo`, "
               "`HoldersAreClientsAndAddressesThatHaveKeys`, `PathIndexTest.IsBounded`, "

@@ -357,7 +357,7 @@ TEST_F(EdgesTest, AFileThatWaitsForItsSyncIsTheSameFile) {
   EXPECT_EQ(read(two), "2");
   ASSERT_EQ(backend->num_files_waiting(), 1u);
   ASSERT_EQ(backend->remove({root(), "one"}).status, Nfsstat3::kOk);
-  EXPECT_EQ(backend->num_files_waiting(), 0u) << "nobody can read what it would sync";
+  EXPECT_EQ(backend->num_files_waiting(), 0u) << "a removed file needs no sync";
   EXPECT_EQ(num_synced, 1);
 }
 
@@ -387,6 +387,26 @@ TEST_F(EdgesTest, AFileThatIsWrittenDuringTheSyncForItsPlaceIsSyncedAgain) {
   backend->sync_evicted_files();
   EXPECT_EQ(num_synced, 2);
   EXPECT_EQ(backend->num_files_waiting(), 0u);
+}
+
+// Another worker does not wait for the same disk.
+TEST_F(EdgesTest, OneWorkerAtATimeSyncsAFileThatLostItsPlace) {
+  std::size_t num_waiting = 1;
+  calls.fsync = [&](int fd) {
+    backend->sweep_open_files();
+    num_waiting = backend->num_files_waiting();
+    return ::fsync(fd);
+  };
+  config.max_open_files = 1;
+  start();
+  write_local(dir + "/one", "1");
+  write_local(dir + "/two", "2");
+  ASSERT_EQ(write(handle("one"), 0, "x").status, Nfsstat3::kOk);
+  EXPECT_EQ(read(handle("two")), "2");
+  EXPECT_EQ(backend->num_open_files(), 2u);
+  backend->sync_evicted_files();
+  EXPECT_EQ(num_waiting, 0u);
+  EXPECT_EQ(backend->num_open_files(), 1u);
 }
 
 // Of two stable kinds the weaker leaves the attributes to a later sync.

@@ -17,6 +17,7 @@ constexpr FileKey key_of(std::uint64_t n) {
   return {.dev = 0, .ino = n, .btime_ns = static_cast<std::int64_t>(n) * 10};
 }
 constexpr FileKey kRoot = key_of(1);
+const DiskClient kHonest{1, "192.0.2.1"}, kStranger{2, "192.0.2.2"};
 
 class PathIndexTest : public ::testing::Test {
  protected:
@@ -27,6 +28,11 @@ class PathIndexTest : public ::testing::Test {
   static std::string path(PathIndex& index, std::uint64_t n) {
     auto paths = index.paths(key_of(n));
     return paths.empty() ? "-" : paths.front().path;
+  }
+  // The client names the files from `first` to before `end`, each by its number.
+  static void learn_as(const DiskClient& client, PathIndex& index, std::uint64_t first, std::uint64_t end) {
+    const ActingFor acting(client);
+    for (std::uint64_t n = first; n < end; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
   }
 
   TempDir temp;
@@ -219,15 +225,11 @@ TEST_F(PathIndexTest, IsBounded) {
 
 // Long names count for what they take.
 TEST_F(PathIndexTest, LongNamesTakeMorePlaces) {
-  const DiskClient honest{1, "192.0.2.1"}, stranger{2, "192.0.2.2"};
   PathIndex index(kRoot, 100, nullptr);
-  {
-    const ActingFor acting(honest);
-    for (std::uint64_t n = 2; n < 42; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
-  }
-  const ActingFor acting(stranger);
-  for (std::uint64_t n = 100; n < 200; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
+  learn_as(kHonest, index, 2, 42);
+  learn_as(kStranger, index, 100, 200);
   EXPECT_EQ(index.num_files(), 100u);
+  const ActingFor acting(kStranger);
   for (std::uint64_t n = 140; n < 200; ++n) {
     for (char c = 'a'; c < 'e'; ++c) index.learn(key_of(n), kRoot, std::string(250, c));
   }
@@ -236,22 +238,32 @@ TEST_F(PathIndexTest, LongNamesTakeMorePlaces) {
   for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), "f" + std::to_string(n));
 }
 
-// What a file takes is its owner's, and no other client adds to it.
+// The places of a file count for its owner. A name that another client brings replaces older ones.
 TEST_F(PathIndexTest, ANameOfAnotherClientTakesNoPlaceOfTheOwner) {
-  const DiskClient honest{1, "192.0.2.1"}, stranger{2, "192.0.2.2"};
   PathIndex index(kRoot, 100, nullptr);
+  learn_as(kHonest, index, 2, 42);
   {
-    const ActingFor acting(honest);
-    for (std::uint64_t n = 2; n < 42; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
-  }
-  {
-    const ActingFor acting(stranger);
+    const ActingFor acting(kStranger);
     for (std::uint64_t n = 2; n < 42; ++n) {
       for (char c = 'a'; c < 'e'; ++c) index.learn(key_of(n), kRoot, std::string(250, c));
     }
-    for (std::uint64_t n = 100; n < 200; ++n) index.learn(key_of(n), kRoot, "f" + std::to_string(n));
   }
-  for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), "f" + std::to_string(n));
+  learn_as(kStranger, index, 100, 200);
+  EXPECT_EQ(index.num_files(), 100u);
+  for (std::uint64_t n = 2; n < 42; ++n) EXPECT_EQ(path(index, n), std::string(250, 'd'));
+}
+
+TEST_F(PathIndexTest, ARenameByAnotherClientIsLearnt) {
+  PathIndex index(kRoot, 100, nullptr);
+  const std::string before(200, 'a'), after(200, 'b');
+  {
+    const ActingFor acting(kHonest);
+    index.learn(key_of(2), kRoot, before);
+  }
+  const ActingFor acting(kStranger);
+  index.learn(key_of(2), kRoot, after);
+  index.forget_name(key_of(2), kRoot, before);
+  EXPECT_EQ(path(index, 2), after);
 }
 
 TEST_F(PathIndexTest, LookingUpHardLinksInTurnWritesNothing) {

@@ -26,6 +26,12 @@ sockaddr_storage loopback() {
 
 }  // namespace
 
+std::vector<std::uint8_t> pattern(std::size_t len, unsigned salt) {
+  std::vector<std::uint8_t> out(len);
+  for (std::size_t i = 0; i < len; ++i) out[i] = static_cast<std::uint8_t>((i * 2654435761u + salt) >> 11);
+  return out;
+}
+
 void Gate::set(bool shut) {
   std::lock_guard lock(mutex_);
   shut_ = shut;

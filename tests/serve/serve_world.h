@@ -18,6 +18,9 @@
 
 namespace weft::serve::testing {
 
+// So many octets that look random. Octets with another `salt` are different.
+std::vector<std::uint8_t> pattern(std::size_t len, unsigned salt);
+
 // Gate, once shut, holds each thread that comes to it until it is opened.
 class Gate {
  public:

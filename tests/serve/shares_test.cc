@@ -276,8 +276,8 @@ TEST_F(SharesTest, AClientThatOpensManyFilesClosesItsOwn) {
   }
 }
 
-// Whoever has many files with unsynced writes, other clients' Calls do not sync them. Without a further place for such
-// a file, a client loses one of its own.
+// A client has many files with unsynced writes. The Calls of other clients do not sync them: where no further such file
+// has a place, a client loses a file of its own.
 TEST_F(SharesTest, ACallThatNeedsAPlaceSyncsNoFileOfOthers) {
   int num_synced = 0;
   calls.fsync = [&](int fd) { return ++num_synced, ::fsync(fd); };

@@ -173,8 +173,8 @@ class Qp {
   virtual std::uint32_t qp_num() const = 0;
   virtual QpCounters counters() const = 0;
   // Octets, headers included, that the device has handed to TCP and that TCP has not sent yet, since the peer's window
-  // or the network takes no more. counters() may count some of them already. 0: there are none, or the device cannot
-  // tell.
+  // or the network takes no more. counters() may count some of them already. 0: there are none, or the device does
+  // not know.
   virtual std::size_t num_unsent() const { return 0; }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,8 +18,8 @@ namespace weft::serve {
 
 // EvictedFiles holds files that lost their place among the open files before their writes were synced. Each stays open
 // until a worker of the sync lane has synced it, so the Call that needs the place does not wait for the disk. A place
-// here belongs to the address whose Call evicts the file. An address has one in any case, and a quarter of `max_files`
-// beyond it as long as there are any. With these first places there are twice as many at most. Not thread-safe.
+// here belongs to the address whose Call evicts the file. An address has one place of its own, and up to a quarter of
+// the `max_files` places that all addresses share. There are twice `max_files` places at most. Not thread-safe.
 class EvictedFiles {
  public:
   using Named = std::pair<FileKey, std::shared_ptr<OpenFile>>;
@@ -33,19 +34,21 @@ class EvictedFiles {
   std::shared_ptr<OpenFile> take(const FileKey& key);
   std::shared_ptr<OpenFile> find(const FileKey& key) const;
 
-  // Each file waits once for a worker, which begins to sync it. A file that is still here then waits again after
-  // retry().
+  // begin_sync gives a file that waits to the worker that calls it. The worker syncs the file and calls end_sync. Then
+  // the file is gone from here, unless another thread may still write it. Such a file waits again after retry().
   std::optional<Named> begin_sync();
+  void end_sync(const Named& synced);
   void retry();
   std::size_t num_waiting() const { return num_waiting_; }
   std::size_t size() const { return files_.size(); }
 
  private:
+  enum class State : std::uint8_t { kWaits, kIsSynced, kStays };
   struct File {
     std::shared_ptr<OpenFile> open;
     Lease place;
     std::string address;
-    bool is_waiting = true;
+    State state = State::kWaits;
   };
 
   const std::size_t max_files_;

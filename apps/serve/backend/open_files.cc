@@ -69,14 +69,15 @@ std::size_t OpenFiles::num_holders() const {
   return order_.num_holders();
 }
 
-// If a file would have to be synced first and has no place among the evicted ones, the client loses one of its own.
+// If the file has to be synced first and there is no place for it among the evicted ones, the client, or its address,
+// loses a file of its own instead.
 OpenFiles::Entry OpenFiles::evict_locked() {
   const DiskClient& client = ActingFor::now();
   FileKey key = order_.next_out();
-  const bool stays_open = is_needed(files_.at(key)) && evicted_.add(key, files_.at(key).writer, client.group);
-  if (!stays_open && is_needed(files_.at(key))) {
-    if (const FileKey* own = order_.next_out_of(client)) key = *own;
-  }
+  const bool needs_sync = may_lose_writes(files_.at(key));
+  const bool stays_open = needs_sync && evicted_.add(key, files_.at(key).writer, client.group);
+  const FileKey* own = needs_sync && !stays_open ? order_.next_out_of(client) : nullptr;
+  if (own != nullptr) key = *own;
   auto node = files_.extract(key);
   Entry& entry = node.mapped();
   order_.remove(entry.place);
@@ -85,8 +86,8 @@ OpenFiles::Entry OpenFiles::evict_locked() {
   return std::move(entry);
 }
 
-// Whether writes may be lost if the file is closed now: a thread that has it may write it yet.
-bool OpenFiles::is_needed(const Entry& entry) {
+// Whether a close without a sync may lose the report of a failed write. A thread that has the file may still write it.
+bool OpenFiles::may_lose_writes(const Entry& entry) {
   const long own = entry.reader == entry.writer ? 2 : 1;
   return entry.writer && (entry.writer->is_dirty() || entry.writer.use_count() > own);
 }
@@ -102,7 +103,7 @@ std::shared_ptr<OpenFile> OpenFiles::writer_locked(const FileKey& key, Entry& cl
 }
 
 void OpenFiles::count_locked() {
-  size_.store(files_.size(), std::memory_order_relaxed);
+  size_.store(files_.size() + evicted_.size(), std::memory_order_relaxed);
   num_waiting_.store(evicted_.num_waiting(), std::memory_order_relaxed);
 }
 
@@ -113,12 +114,9 @@ void OpenFiles::sync_evicted() {
     count_locked();
     lock.unlock();
     // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome.
-    auto& [key, file] = *next;
-    file->sync(calls_, false, promise_, ignored);
+    next->second->sync(calls_, false, promise_, ignored);
     lock.lock();
-    const bool is_here = evicted_.find(key) == file;
-    constexpr long kHereAndInTheTable = 2;  // else a thread may write it yet
-    if (is_here && file.use_count() == kHereAndInTheTable && !file->is_dirty()) evicted_.take(key);
+    evicted_.end_sync(*next);
     count_locked();
     lock.unlock();
     next.reset();  // a close may take as long as the disk does
@@ -179,6 +177,7 @@ std::vector<OpenFiles::Idle> OpenFiles::count_sweep() {
   std::vector<Idle> out;
   std::lock_guard lock(mutex_);
   evicted_.retry();
+  count_locked();
   out.reserve(files_.size());
   for (auto& [key, entry] : files_) out.push_back({key, entry.reader, entry.writer, ++entry.idle_sweeps});
   return out;

@@ -44,7 +44,8 @@ class OpenFiles {
   void on_client_end(const DiskClient& client);
   // The number of clients that have files open, and of addresses that have files of clients that ended.
   std::size_t num_holders() const;
-  // A thread may ask for size without waiting for another thread.
+  // Open files, those that lost their place and are still open included. A thread may ask for size without waiting for
+  // another thread.
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
   // sync_evicted syncs and closes files that lost their place, until none waits. Blocks on the disk; several threads
@@ -82,7 +83,8 @@ class OpenFiles {
   void close(Entry closed);
   // Takes a file out to make room. A file that has to be synced stays open if there is a place for it.
   Entry evict_locked();
-  static bool is_needed(const Entry& entry);
+  static bool may_lose_writes(const Entry& entry);
+  // The file if it is open for writing, evicted or not; null for none.
   std::shared_ptr<OpenFile> writer(const FileKey& key);
   std::shared_ptr<OpenFile> writer_locked(const FileKey& key, Entry& closed);
   void count_locked();

@@ -203,12 +203,12 @@ bool IndexLog::end_rewrite() {
   file_ = std::move(rewrite_->file);
   num_records_ = rewrite_->num_records;
   rewrite_.reset();
-  has_failed_ = has_told_ = false;
+  has_failed_ = has_warned_ = false;
   return true;
 }
 
 bool IndexLog::give_up_rewrite() {
-  tell("rewrite");
+  warn("rewrite");
   ::unlinkat(dir_.get(), temporary_name().c_str(), 0);
   rewrite_.reset();
   return false;
@@ -216,11 +216,11 @@ bool IndexLog::give_up_rewrite() {
 
 void IndexLog::fail(const char* what) {
   has_failed_ = true;
-  tell(what);
+  warn(what);
 }
 
-void IndexLog::tell(const char* what) {
-  if (std::exchange(has_told_, true)) return;
+void IndexLog::warn(const char* what) {
+  if (std::exchange(has_warned_, true)) return;
   spdlog::warn(
       "serve: cannot {} the path index {}: {}; handles still work, but files that are renamed behind the "
       "server's back may be slow to find after a restart",

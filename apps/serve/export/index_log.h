@@ -54,7 +54,7 @@ class IndexLog {
   }
   // fail: nothing more can be appended until a rewrite has succeeded.
   void fail(const char* what);
-  void tell(const char* what);
+  void warn(const char* what);
   bool give_up_rewrite();
   std::string temporary_name() const { return file_name_ + ".new"; }
 
@@ -70,7 +70,7 @@ class IndexLog {
   std::string file_name_;
   std::size_t num_records_ = 0;
   bool has_failed_ = false;
-  bool has_told_ = false;  // a failure is logged once
+  bool has_warned_ = false;  // a failure is logged once
   std::optional<Rewrite> rewrite_;
 };
 

@@ -1,7 +1,7 @@
 #include "apps/serve/export/path_index.h"
 
 #include <algorithm>
-#include <optional>
+#include <cstdint>
 #include <ranges>
 #include <unordered_set>
 
@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kLogSlack = 65536;
 constexpr std::size_t kCopiedPerRecord = 16;
 
-// A place holds 128 octets of names, and another name takes 96 without its own.
+// A file with one name takes one place. Its other names take one place more for every 128 octets, and each of them
+// counts 96 octets beside its text.
 constexpr std::size_t kOctetsOfPlace = 128, kOctetsOfName = 96;
 
 }  // namespace
@@ -86,9 +87,13 @@ void PathIndex::on_client_end(const DiskClient& client) {
 }
 
 std::size_t PathIndex::Entry::num_places() const {
-  std::size_t octets = 0;
-  for (const Name& name : names) octets += name.name.size() + kOctetsOfName;
-  return 1 + (octets - std::min(octets, kOctetsOfName)) / kOctetsOfPlace;
+  std::size_t octets = 0, longest = 0;
+  for (const Name& name : names) {
+    const std::size_t len = kOctetsOfName + name.name.size();
+    octets += len;
+    longest = std::max(longest, len);
+  }
+  return 1 + (octets - longest) / kOctetsOfPlace;
 }
 
 void PathIndex::evict_for_locked(std::size_t num_places) {
@@ -111,20 +116,13 @@ bool PathIndex::insert_locked(const FileKey& file, const FileKey& parent, std::s
       return false;
     }
   }
-  std::optional<Name> last;
-  if (entry.names.size() == kMaxNames) {
-    last = std::move(entry.names.back());
-    entry.names.pop_back();
-  }
+  if (entry.names.size() == kMaxNames) entry.names.pop_back();
   entry.names.insert(entry.names.begin(), Name{parent, std::string(name)});
-  // Nobody makes another client's file take more places.
-  const std::size_t num_places = entry.num_places();
-  if (!order_.is_of(entry.place, client) && num_places > order_.places_of(entry.place)) {
-    entry.names.erase(entry.names.begin());
-    if (last) entry.names.push_back(std::move(*last));
-    return false;
-  }
-  order_.resize(entry.place, num_places);
+  // A client does not make another client's file take more places. The new name replaces older ones then.
+  const bool is_own = order_.is_of(entry.place, client);
+  const std::size_t most = is_own ? SIZE_MAX : order_.places_of(entry.place);
+  while (entry.num_places() > most) entry.names.pop_back();
+  order_.resize(entry.place, entry.num_places());
   evict_for_locked(0);
   return true;
 }

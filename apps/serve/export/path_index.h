@@ -18,8 +18,8 @@ namespace weft::serve {
 // PathIndex remembers under which names files were last seen: key -> {parent's key, name}, a few per file. It is only a
 // hint: the caller walks the path, verifies that it leads to the file, and searches the tree if it does not. A lost or
 // stale index costs time, never truth. The index is bounded: of the client that holds most places, the file that was
-// not asked for longest goes first (SharedOrder). A file takes a place, and more for long names and further ones.
-// ActingFor says for which client a thread asks. Any thread.
+// not asked for longest goes first (SharedOrder). A file takes a place with its longest name, and more with further
+// ones. ActingFor says for which client a thread asks. Any thread.
 class PathIndex {
  public:
   struct Name {

@@ -29,7 +29,7 @@ struct TreeConfig {
   std::string directory;
   std::string state_dir;                        // key and index; made (mode 0700) if it is missing
   bool cross_mounts = false;                    // also exports filesystems that are mounted beneath the directory
-  std::size_t max_indexed_files = 1 << 19;      // places (PathIndex) of 250 to 400 octets
+  std::size_t max_indexed_files = 1 << 19;      // places (PathIndex) of 250 to 650 octets
   std::size_t max_search_entries = 20'000'000;  // directory entries that one search reads
   std::function<void()> on_search = {};         // for tests: called when a search begins
   std::function<void()> on_tree_search = {};    // for tests: called when a search of the tree has its turn
