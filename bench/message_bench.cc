@@ -43,10 +43,10 @@ class EndlessRecvs final : public RecvSource {
 struct Side {
   Side() : stream(StreamConfig(), memory) {}
 
-  // Everything this one has to say, into the other.
-  void send_to(Side& other) {
+  // Everything this one has to say, into the other, in FPDUs of at most emss octets.
+  void send_to(Side& other, std::size_t emss = 65483) {
     while (true) {
-      const auto views = stream.tx_buffers(65483, 1 << 20, now);
+      const auto views = stream.tx_buffers(emss, 1 << 20, now);
       if (views.empty()) return;
       const MutBytes room = other.stream.rx_buffers(other.staging).front();
       std::size_t n = 0;
@@ -114,6 +114,19 @@ void BM_Writes(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 64);
 }
 BENCHMARK(BM_Writes)->Arg(64);
+
+// A Write of 256 KiB in FPDUs of so many octets, as Ethernet carries them.
+void BM_LongWrite(benchmark::State& state) {
+  constexpr std::size_t kLen = std::size_t{256} << 10;
+  Joined joined;
+  for (auto _ : state) {
+    post(joined.a.stream, SendOp::kRdmaWrite, kLen);
+    joined.a.send_to(joined.b, std::size_t(state.range(0)));
+    if (joined.a.drain() != 1) state.SkipWithError("a Write did not complete");
+  }
+  state.SetBytesProcessed(state.iterations() * std::int64_t{kLen});
+}
+BENCHMARK(BM_LongWrite)->Arg(1448)->Arg(8948)->Arg(65483);
 
 }  // namespace
 }  // namespace weft::rdmap

@@ -3,7 +3,6 @@
 #include <cassert>
 
 #include "mpa/wire/cursor.h"
-#include "requirements/violates.h"
 
 namespace weft::ddp {
 namespace {
@@ -36,40 +35,30 @@ bool parse_fields(Reader& reader, UntaggedHeader& header) {
          reader.u32(header.msn.value) && reader.u32(header.mo);
 }
 
-// The header is read where the caller gets it: each segment has one.
 template <typename Header>
-std::optional<Segment> parse_as(std::uint8_t control, Reader& reader) {
-  std::optional<Segment> segment(std::in_place);
-  Header& header = segment->header.emplace<Header>();
+bool parse_as(std::uint8_t control, Reader& reader, Segment& segment) {
+  Header& header = segment.header.emplace<Header>();
   set_control(header, control);
-  if (parse_fields(reader, header)) {
-    segment->payload = reader.rest();
-  } else {
-    segment.reset();
-  }
-  return segment;
+  if (!parse_fields(reader, header)) return false;
+  segment.payload = reader.rest();
+  return true;
 }
 
 }  // namespace
 
-std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
+bool take_apart(ConstBytes ulpdu, Segment& segment) {
   Reader reader(ulpdu);
   std::uint8_t control = 0;
-  if (!reader.u8(control)) return std::nullopt;
+  if (!reader.u8(control)) return false;
   const bool is_tagged = (control & kFlagT) != 0;  // DDP-4.1-03
-  return is_tagged ? parse_as<TaggedHeader>(control, reader) : parse_as<UntaggedHeader>(control, reader);
+  return is_tagged ? parse_as<TaggedHeader>(control, reader, segment)
+                   : parse_as<UntaggedHeader>(control, reader, segment);
 }
 
-Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv) {
-  const auto segment = parse_segment_wire(ulpdu);
-  if (violates("DDP-4.4-01", !segment)) return Error::kLocalCatastrophic;  // DDP-A-09
-  if (const auto* tagged = std::get_if<TaggedHeader>(&segment->header)) {
-    if (violates("DDP-7.2-07", tagged->dv != dv)) return Error::kTaggedVersion;
-  } else {
-    const auto& untagged = std::get<UntaggedHeader>(segment->header);
-    if (violates("DDP-7.2-13", untagged.dv != dv)) return Error::kUntaggedVersion;
-  }
-  return *segment;
+std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
+  std::optional<Segment> segment(std::in_place);
+  if (!take_apart(ulpdu, *segment)) segment.reset();
+  return segment;
 }
 
 void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out) {

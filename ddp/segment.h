@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "ddp/error.h"
 #include "ddp/memory_table.h"
+#include "requirements/violates.h"
 
 namespace weft::ddp {
 
@@ -57,15 +58,34 @@ struct Segment {
   ConstBytes payload;
 };
 
-// parse_segment_wire takes a ULPDU apart and checks its length only. It serves dissectors and similar tools. Returns
-// nothing if the ULPDU is shorter than the header that its T bit announces.
+// take_apart reads a ULPDU into `segment` and checks its length only. It returns false if the ULPDU is shorter than the
+// header that its T bit announces; `segment` says nothing then.
+[[nodiscard]] bool take_apart(ConstBytes ulpdu, Segment& segment);
+
+// parse_segment_wire does the same for dissectors and similar tools, which look at one segment.
 std::optional<Segment> parse_segment_wire(ConstBytes ulpdu);
 
 // parse_segment takes a ULPDU apart and refuses a segment that no receiver may take. A ULPDU shorter than its header is
 // kLocalCatastrophic: the Terminate cannot carry a header then. A DV other than dv is kTaggedVersion or
 // kUntaggedVersion. All segments of the stream have the version dv (DDP-4.1-13): 1, or 0 if both ends agreed on RDMAC's
-// version (RFC 5044 appendix C).
-Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv = kDdpVersion);
+// version (RFC 5044 appendix C). A receiver reads each segment of a stream where it stays, and inline: a wide copy of
+// fields that were just written waits until the processor's stores are through, longer than the reading takes.
+inline std::optional<Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv, Segment& segment) {
+  if (violates("DDP-4.4-01", !take_apart(ulpdu, segment))) return Error::kLocalCatastrophic;  // DDP-A-09
+  if (const auto* tagged = std::get_if<TaggedHeader>(&segment.header)) {
+    if (violates("DDP-7.2-07", tagged->dv != dv)) return Error::kTaggedVersion;
+  } else {
+    const auto& untagged = std::get<UntaggedHeader>(segment.header);
+    if (violates("DDP-7.2-13", untagged.dv != dv)) return Error::kUntaggedVersion;
+  }
+  return std::nullopt;
+}
+
+inline Result<Segment, Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv = kDdpVersion) {
+  Segment segment;
+  if (const auto error = parse_segment(ulpdu, dv, segment)) return *error;
+  return segment;
+}
 
 void emit_header(const TaggedHeader& header, std::span<std::uint8_t, kTaggedHeaderLen> out);
 void emit_header(const UntaggedHeader& header, std::span<std::uint8_t, kUntaggedHeaderLen> out);

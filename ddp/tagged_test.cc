@@ -33,21 +33,21 @@ class OneRegion : public MemoryTable {
 
 TEST(Tagged, ResolvesInsideTheRegion) {
   OneRegion table;
-  const auto place = resolve_tagged(table, {.pd = 3, .stream = 4}, {.to = 0x1010}, 48);
+  const auto place = resolve_tagged(table, {.pd = 3, .stream = 4}, Stag{}, 0x1010, 48);
   ASSERT_TRUE(std::holds_alternative<MutBytes>(place));
   EXPECT_EQ(std::get<MutBytes>(place).data(), table.octets.data() + 16);
   EXPECT_EQ(std::get<MutBytes>(place).size(), 48u);
   EXPECT_EQ(table.asked_scope, (StreamScope{.pd = 3, .stream = 4}));
   EXPECT_EQ(table.asked_right, Right::kRemoteWrite);
-  EXPECT_EQ(std::get<Error>(resolve_tagged(table, {}, {.to = 0x1010}, 49)), Error::kBaseBounds);
-  resolve_tagged(table, {}, {.to = 0x1010}, 1, Right::kLocalWrite);
+  EXPECT_EQ(std::get<Error>(resolve_tagged(table, {}, Stag{}, 0x1010, 49)), Error::kBaseBounds);
+  resolve_tagged(table, {}, Stag{}, 0x1010, 1, Right::kLocalWrite);
   EXPECT_EQ(table.asked_right, Right::kLocalWrite);
 }
 
 TEST(Tagged, AnEmptyPayloadIsNotLookedUp) {
   OneRegion table;
   table.error = AccessError::kInvalidStag;
-  const auto place = resolve_tagged(table, {}, {.stag = {0xdeadbeef}, .to = UINT64_MAX}, 0);
+  const auto place = resolve_tagged(table, {}, Stag{0xdeadbeef}, UINT64_MAX, 0);
   ASSERT_TRUE(std::holds_alternative<MutBytes>(place));
   EXPECT_TRUE(std::get<MutBytes>(place).empty());
   EXPECT_EQ(table.num_asked, 0);
@@ -58,7 +58,7 @@ TEST(Tagged, EveryRefusalHasItsCode) {
   for (const auto error : {AccessError::kInvalidStag, AccessError::kNotAssociated, AccessError::kAccessRights,
                            AccessError::kToWrap, AccessError::kBaseBounds}) {
     table.error = error;
-    EXPECT_EQ(std::get<Error>(resolve_tagged(table, {}, {}, 1)), to_error(error));
+    EXPECT_EQ(std::get<Error>(resolve_tagged(table, {}, Stag{}, 0, 1)), to_error(error));
   }
 }
 

@@ -105,7 +105,7 @@ void FpduWriter::add_copied(ConstBytes ulpdu_header, std::span<const ConstBytes>
   std::uint8_t* const payload_begin = put(put_ulpdu_length(begin, ulpdu_len), ulpdu_header);
   std::uint8_t* const pad = begin + kUlpduLengthLen + ulpdu_len;
   std::uint8_t* const crc_field = pad + pad_len(ulpdu_len);
-  std::memset(pad, 0, pad_len(ulpdu_len));  // MPA-4.1-03
+  std::memset(pad, 0, kCrcLen);  // MPA-4.1-03; the PAD is shorter, and the CRC follows it
   // Small FPDUs are hashed with one call: the calls cost more than the octets.
   static constexpr std::size_t kOneGoLen = 256;
   const bool one_pass = crc_ && len > kOneGoLen && Crc32c::copies_in_one_pass();
@@ -165,7 +165,7 @@ void FpduWriter::add_gathered(ConstBytes ulpdu_header, std::span<const ConstByte
   }
   const std::size_t tail_len = pad_len(ulpdu_len) + kCrcLen;
   std::uint8_t* const tail = reserve(tail_len);
-  std::memset(tail, 0, pad_len(ulpdu_len));  // MPA-4.1-03
+  std::memset(tail, 0, kCrcLen);  // MPA-4.1-03, as above
   if (crc_) crc.update({tail, pad_len(ulpdu_len)});
   put_crc(tail + pad_len(ulpdu_len), crc_ ? crc.value() : 0);  // MPA-4.4-12
   commit(tail_len);

@@ -47,26 +47,30 @@ Receiver::Verdict Receiver::check(ConstBytes head, std::size_t ulpdu_len) {
   ulpdu_len_ = ulpdu_len;
   target_ = Target::kNone;
   blamed_ = Blamed::kNobody;
-  const auto segment = ddp::parse_segment(head, version_);
+  const auto error = ddp::parse_segment(head, version_, segment_);
   keep_ddp_header(head);
-  if (!segment)
-    return refuse(to_terminate(segment.error()),
-                  segment.error() == ddp::Error::kLocalCatastrophic ? Headers::kNone : Headers::kDdp);
-  header_ = segment->header;
-  header_len_ = head.size() - segment->payload.size();
+  if (error)
+    return refuse(to_terminate(*error), *error == ddp::Error::kLocalCatastrophic ? Headers::kNone : Headers::kDdp);
+  header_len_ = head.size() - segment_.payload.size();
   payload_len_ = ulpdu_len - header_len_;
-  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&header_)) return check_tagged(*tagged);
-  return check_untagged(std::get<ddp::UntaggedHeader>(header_), segment->payload);
+  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment_.header)) return check_tagged(*tagged);
+  return check_untagged(std::get<ddp::UntaggedHeader>(segment_.header), segment_.payload);
 }
 
 // Keeps the header as received, for a Terminate that returns it now or in a later turn.
 void Receiver::keep_ddp_header(ConstBytes head) {
   constexpr std::uint8_t kTaggedBit = 0x80;
-  const std::size_t len =
-      !head.empty() && (head[0] & kTaggedBit) != 0 ? ddp::kTaggedHeaderLen : ddp::kUntaggedHeaderLen;
+  const bool is_tagged = !head.empty() && (head[0] & kTaggedBit) != 0;
+  const std::size_t len = is_tagged ? ddp::kTaggedHeaderLen : ddp::kUntaggedHeaderLen;
   ddp_header_len_ = head.size() < len ? 0 : len;
   ddp_header_ = {};
-  std::copy_n(head.begin(), ddp_header_len_, ddp_header_.begin());
+  if (ddp_header_len_ == 0) return;
+  // Two copies of a length that the compiler knows.
+  if (is_tagged) {
+    std::memcpy(ddp_header_.data(), head.data(), ddp::kTaggedHeaderLen);
+  } else {
+    std::memcpy(ddp_header_.data(), head.data(), ddp::kUntaggedHeaderLen);
+  }
 }
 
 Receiver::Verdict Receiver::check_tagged(const ddp::TaggedHeader& header) {
@@ -227,11 +231,11 @@ Receiver::Verdict Receiver::find_memory(std::size_t offset, ViewList& views) {
   switch (target_) {
     case Target::kNone: return Verdict::kTaken;
     case Target::kRegion: {
-      ddp::TaggedHeader header = std::get<ddp::TaggedHeader>(header_);
-      header.to += offset;
-      const auto found = ddp::resolve_tagged(memory_, scope_, header, len);
+      const auto& header = std::get<ddp::TaggedHeader>(segment_.header);
+      const auto found = ddp::resolve_tagged(memory_, scope_, header.stag, header.to + offset, len);
       if (const auto* error = std::get_if<ddp::Error>(&found)) return refuse(*error);
-      views.push_back(std::get<MutBytes>(found));
+      const MutBytes& target = std::get<MutBytes>(found);
+      views.emplace_back(target.data(), target.size());
       return Verdict::kTaken;
     }
     case Target::kRead: {
@@ -258,7 +262,7 @@ Receiver::Verdict Receiver::find_memory(std::size_t offset, ViewList& views) {
 // ---------------------------------------------------------------- deliver
 
 Receiver::Verdict Receiver::invalidate() {
-  const auto* header = std::get_if<ddp::UntaggedHeader>(&header_);
+  const auto* header = std::get_if<ddp::UntaggedHeader>(&segment_.header);
   if (header == nullptr || !header->last || !invalidates(opcode_)) return Verdict::kTaken;  // RDMAP-5.3-14
   const auto result = memory_.invalidate(scope_, ddp::Stag{header->rsvd_ulp_8_39});
   const auto* error = std::get_if<ddp::AccessError>(&result);
@@ -268,8 +272,8 @@ Receiver::Verdict Receiver::invalidate() {
 }
 
 void Receiver::deliver() {
-  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&header_)) return deliver_tagged(*tagged);
-  deliver_untagged(std::get<ddp::UntaggedHeader>(header_));
+  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment_.header)) return deliver_tagged(*tagged);
+  deliver_untagged(std::get<ddp::UntaggedHeader>(segment_.header));
 }
 
 void Receiver::deliver_untagged(const ddp::UntaggedHeader& header) {
@@ -316,21 +320,23 @@ void Receiver::deliver_send(const ddp::UntaggedHeader& header) {
 }
 
 void Receiver::complete_recv(const ddp::UntaggedHeader& header, std::uint32_t len) {
-  Completion c;
+  const bool immediate = is_immediate(opcode_);
+  heard_message_ = heard_message_ || !immediate;
+  if (recv_->own) return recv_.reset();
+  auto& c = events_.extend().emplace<Completion>();
   c.wr_id = recv_->wr_id;
   c.op = WorkOp::kRecv;
-  c.byte_len = len;
+  c.byte_len = immediate && recv_len_ < kImmediateLen ? 0 : len;
   c.solicited = is_solicited(opcode_);
   if (invalidates(opcode_)) c.invalidated = ddp::Stag{header.rsvd_ulp_8_39};
-  if (is_immediate(opcode_)) {
+  if (immediate) {
     c.immediate = immediate_;
-    if (recv_len_ < kImmediateLen) c.byte_len = 0;
+    ++counters_.immediates_rx;
+  } else {
+    ++counters_.sends_rx;
+    counters_.send_octets_rx += len;
   }
-  heard_message_ = heard_message_ || !is_immediate(opcode_);
-  if (std::exchange(recv_, std::nullopt)->own) return;
-  ++(is_immediate(opcode_) ? counters_.immediates_rx : counters_.sends_rx);
-  if (!is_immediate(opcode_)) counters_.send_octets_rx += len;
-  events_.push_back(c);
+  recv_.reset();
 }
 
 // ---------------------------------------------------------------- refuse

@@ -141,7 +141,7 @@ class Receiver {
   std::size_t payload_len_ = 0;
   Opcode opcode_ = Opcode::kWrite;
   Target target_ = Target::kNone;
-  std::variant<ddp::TaggedHeader, ddp::UntaggedHeader> header_;
+  ddp::Segment segment_;         // its payload: during check only
   InboundRead read_;             // opcode_ kReadRequest or kAtomicRequest
   ImmediateData immediate_{};    // the two opcodes that carry one
   AtomicResponseHeader answer_;  // opcode_ kAtomicResponse

@@ -155,14 +155,13 @@ void SendQueue::complete_front(const std::optional<Terminate>& why) {
   SendEntry& entry = entries_.front();
   const bool failed = entry.status != WorkStatus::kSuccess;
   if (!entry.own && (entry.wr.signaled || failed)) {
-    Completion c;
+    auto& c = events_.extend().emplace<Completion>();
     c.wr_id = entry.wr.wr_id;
     c.note = entry.wr.note;
     c.op = work_op(entry.wr.op);
     c.status = entry.status;
     if (!failed && is_answered(entry.wr.op)) c.byte_len = static_cast<std::uint32_t>(entry.len);
     if (failed) c.terminate = why;
-    events_.extend() = c;
   }
   // The slot keeps a little memory for reuse, but not much: a queue has many slots.
   if (entry.wr.inline_data.capacity() > kKeptInlineLen) release_memory(entry.wr.inline_data);

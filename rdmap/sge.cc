@@ -19,7 +19,7 @@ std::optional<ddp::AccessError> resolve_range(ddp::MemoryTable& memory, ddp::Str
     // other half fails.
     const auto found = memory.resolve(scope, sge.key, sge.addr, sge.len, right);
     if (const auto* error = std::get_if<ddp::AccessError>(&found)) return *error;
-    out.push_back(std::get<MutBytes>(found).subspan(static_cast<std::size_t>(offset), piece));
+    out.emplace_back(std::get<MutBytes>(found).data() + offset, piece);
     offset = 0;
     len -= piece;
   }

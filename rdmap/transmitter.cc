@@ -24,32 +24,6 @@ Opcode send_opcode(const SendWr& wr) {
   return wr.solicited ? Opcode::kSendSe : Opcode::kSend;
 }
 
-ddp::UntaggedHeader untagged_header(Opcode opcode, ddp::Msn msn) {
-  ddp::UntaggedHeader h;
-  h.rsvd_ulp = control_octet(opcode);
-  h.qn = queue_of(opcode);
-  h.msn = msn;
-  return h;
-}
-
-ddp::TaggedHeader tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to) {
-  ddp::TaggedHeader h;
-  h.rsvd_ulp = control_octet(opcode);
-  h.stag = stag;
-  h.to = to;
-  return h;
-}
-
-// MPA-C.1-02: DV and RV are the same number in every ULPDU of a connection.
-template <typename Header>
-Header versioned(Header h, std::uint8_t version) {
-  Control control = parse_control(h.rsvd_ulp);
-  control.rv = version;
-  h.rsvd_ulp = emit_control(control);
-  h.dv = version;
-  return h;
-}
-
 }  // namespace
 
 Transmitter::Transmitter(ddp::MemoryTable& memory, SendQueue& requests, InboundReads& reads, StreamCounters& counters,
@@ -231,6 +205,25 @@ bool Transmitter::execute(InboundRead& read) {
   return true;
 }
 
+// MPA-C.1-02: DV and RV are the same number in every ULPDU of a connection.
+ddp::UntaggedHeader Transmitter::untagged_header(Opcode opcode, ddp::Msn msn) const {
+  ddp::UntaggedHeader h;
+  h.dv = version_;
+  h.rsvd_ulp = emit_control({version_, static_cast<std::uint8_t>(opcode)});
+  h.qn = queue_of(opcode);
+  h.msn = msn;
+  return h;
+}
+
+ddp::TaggedHeader Transmitter::tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to) const {
+  ddp::TaggedHeader h;
+  h.dv = version_;
+  h.rsvd_ulp = emit_control({version_, static_cast<std::uint8_t>(opcode)});
+  h.stag = stag;
+  h.to = to;
+  return h;
+}
+
 std::uint64_t Transmitter::current_seq() const {
   return cursor_.source == Source::kResponse ? cursor_.next_response - 1 : cursor_.next_request - 1;
 }
@@ -246,12 +239,12 @@ Transmitter::Step Transmitter::frame_one(std::size_t mulpdu, std::size_t max_oct
   ddp::Cut cut;
   if (cursor_.tagged) {
     const auto piece = cursor_.tagged_cut.next(mulpdu);
-    ddp::emit_header(versioned(piece.header, version_), std::span(header).first<ddp::kTaggedHeaderLen>());
+    ddp::emit_header(piece.header, std::span(header).first<ddp::kTaggedHeaderLen>());
     header_len = ddp::kTaggedHeaderLen;
     cut = piece.cut;
   } else {
     const auto piece = cursor_.untagged_cut.next(mulpdu);
-    ddp::emit_header(versioned(piece.header, version_), std::span(header).first<ddp::kUntaggedHeaderLen>());
+    ddp::emit_header(piece.header, std::span(header).first<ddp::kUntaggedHeaderLen>());
     header_len = ddp::kUntaggedHeaderLen + emit_body(mark, std::span(header).subspan(ddp::kUntaggedHeaderLen));
     cut = piece.cut;
   }
@@ -306,7 +299,7 @@ void Transmitter::end_piece(const ddp::Cut& cut, Mark& mark) {
   cursor_.source = Source::kNone;
 }
 
-Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets) {
+Transmitter::Step Transmitter::add(Mark& mark, ConstBytes header, const Gather& payload, std::size_t max_octets) {
   mark.len = writer_->next_fpdu_len(header.size() + mark.payload_len);
   const std::size_t pending = writer_->pending_octets();
   if (pending > 0 && (pending >= max_octets || mark.len > max_octets - pending)) return Step::kFull;
@@ -320,8 +313,7 @@ Transmitter::Step Transmitter::add(Mark mark, ConstBytes header, const Gather& p
 Transmitter::Step Transmitter::frame_terminate() {
   std::array<std::uint8_t, ddp::kUntaggedHeaderLen + kTerminateMaxLen> ulpdu;
   // RDMAP-4.1-20: queue 2, MSN 1, MO 0.
-  ddp::emit_header(versioned(untagged_header(Opcode::kTerminate, ddp::Msn{1}), version_),
-                   std::span(ulpdu).first<ddp::kUntaggedHeaderLen>());
+  ddp::emit_header(untagged_header(Opcode::kTerminate, ddp::Msn{1}), std::span(ulpdu).first<ddp::kUntaggedHeaderLen>());
   const std::size_t body_len = emit_terminate(terminate_message_, std::span(ulpdu).subspan(ddp::kUntaggedHeaderLen));
   const std::size_t len = ddp::kUntaggedHeaderLen + body_len;
   Mark mark;
@@ -342,11 +334,11 @@ bool Transmitter::gather(const ddp::Cut& cut, Gather& out) {
 bool Transmitter::gather_request(const SendEntry& entry, const ddp::Cut& cut, Gather& out) {
   if (cut.len == 0) return true;
   if (const auto* immediate = std::get_if<ImmediateData>(&entry.wr.args); immediate != nullptr && !cursor_.tagged) {
-    out.push_back(ConstBytes(*immediate).subspan(cut.offset, cut.len));
+    out.emplace_back(immediate->data() + cut.offset, cut.len);
     return true;
   }
   if (!entry.wr.inline_data.empty()) {
-    out.push_back(ConstBytes(entry.wr.inline_data).subspan(cut.offset, cut.len));
+    out.emplace_back(entry.wr.inline_data.data() + cut.offset, cut.len);
     return true;
   }
   const std::uint64_t seq = current_seq();
@@ -369,7 +361,7 @@ bool Transmitter::gather_request(const SendEntry& entry, const ddp::Cut& cut, Ga
       resolved_ = {Source::kRequest, seq, i, 0, std::get<MutBytes>(found)};
     }
     const std::size_t piece = std::min<std::size_t>(len, static_cast<std::size_t>(sge.len - offset));
-    out.push_back(resolved_.octets.subspan(static_cast<std::size_t>(offset), piece));
+    out.emplace_back(resolved_.octets.data() + offset, piece);
     offset = 0;
     len -= piece;
   }
@@ -389,7 +381,7 @@ bool Transmitter::gather_response(const ddp::Cut& cut, Gather& out) {
     }
     resolved_ = {Source::kResponse, seq, 0, cut.offset, std::get<MutBytes>(found)};
   }
-  out.push_back(resolved_.octets.subspan(static_cast<std::size_t>(cut.offset - resolved_.offset), cut.len));
+  out.emplace_back(resolved_.octets.data() + (cut.offset - resolved_.offset), cut.len);
   return true;
 }
 

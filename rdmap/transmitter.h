@@ -124,7 +124,9 @@ class Transmitter {
   bool gather(const ddp::Cut& cut, Gather& out);
   bool gather_request(const SendEntry& entry, const ddp::Cut& cut, Gather& out);
   bool gather_response(const ddp::Cut& cut, Gather& out);
-  Step add(Mark mark, ConstBytes header, const Gather& payload, std::size_t max_octets);
+  Step add(Mark& mark, ConstBytes header, const Gather& payload, std::size_t max_octets);
+  ddp::UntaggedHeader untagged_header(Opcode opcode, ddp::Msn msn) const;
+  ddp::TaggedHeader tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to) const;
   std::uint64_t current_seq() const;
   Opcode opcode_of(const Mark& mark) const;
   void begun(const Mark& mark);

@@ -12,7 +12,7 @@ namespace weft {
 // rows that demand it stand beside it, with blanks between them. violates returns the condition, except in builds with
 // WEFT_MUTATE. There the checks that the variable WEFT_SWITCH_OFF names never fire, so `scripts/conformance --mutate`
 // sees whether a test notices. "DDP-7.1-09" names every check that has this id, alone or among others, and
-// "DDP-7.1-09@ddp/untagged_queue.cc:12" only the check at this place.
+// "DDP-7.1-09@ddp/untagged_queue.h:12" only the check at this place.
 #ifdef WEFT_MUTATE
 bool is_switched_off(std::string_view ids, std::source_location place);
 constexpr bool violates(std::string_view ids, bool condition,

@@ -9,15 +9,26 @@
 
 namespace weft {
 
-// load_be reads a big-endian number at `at`. Octet by octet, compilers read and shift each one.
+// big_endian turns a number of this machine into a big-endian one, and back.
 template <std::unsigned_integral T>
-T load_be(const std::uint8_t* at) {
-  T value = 0;
-  std::memcpy(&value, at, sizeof(value));
+constexpr T big_endian(T value) {
   if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1) return value;
   if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
   if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
   if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+}
+
+// load_be reads a big-endian number at `at`, store_be writes one. Octet by octet, compilers move and shift each one.
+template <std::unsigned_integral T>
+T load_be(const std::uint8_t* at) {
+  T value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return big_endian(value);
+}
+template <std::unsigned_integral T>
+void store_be(std::uint8_t* at, T value) {
+  value = big_endian(value);
+  std::memcpy(at, &value, sizeof(value));
 }
 
 // Reader takes big-endian fields off the front of a view. A call that would pass the end returns false and does not
@@ -82,8 +93,7 @@ class Writer {
   template <typename T>
   [[nodiscard]] bool number(T value) {
     if (sizeof(T) > out_.size() - len_) return false;
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      out_[len_ + i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * (sizeof(T) - 1 - i)));
+    store_be(out_.data() + len_, value);
     len_ += sizeof(T);
     return true;
   }

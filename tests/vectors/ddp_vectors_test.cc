@@ -118,7 +118,7 @@ class Sink {
   std::optional<Error> receive(const TaggedHeader& header, ConstBytes payload) {
     Right right = Right::kRemoteWrite;
     if (header.rsvd_ulp == 0x42 && read_open_) right = Right::kLocalWrite;
-    const auto place = resolve_tagged(table_, kScope, header, payload.size(), right);
+    const auto place = resolve_tagged(table_, kScope, header.stag, header.to, payload.size(), right);
     if (const auto* error = std::get_if<Error>(&place)) return *error;
     if (!payload.empty()) std::memcpy(std::get<MutBytes>(place).data(), payload.data(), payload.size());
     if (header.last) {
