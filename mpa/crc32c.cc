@@ -23,12 +23,14 @@ namespace {
 constexpr std::size_t kMinMixedLen = 448;
 constexpr std::size_t kMaxLoopLen = 128;
 
-bool choose_mixed() {
-  // Measurements of this code on a processor that has AVX-512 (bench/README.md).
+// WEFT_CRC32C decides for measurements (bench/README.md).
+bool choose_mixed(bool otherwise) {
   if (const char* wanted = std::getenv("WEFT_CRC32C")) return wanted == std::string_view("mixed") && mixed_available();
-  return mixed_is_fastest();
+  return otherwise;
 }
-const bool kMixed = choose_mixed();
+const bool kMixed = choose_mixed(mixed_is_fastest());
+// To copy and hash at once beats memcpy and then ISA-L with AVX-512, too.
+const bool kMixedCopy = choose_mixed(mixed_available());
 
 #ifdef __x86_64__
 const bool kHasAvx = __builtin_cpu_supports("avx") != 0;
@@ -85,7 +87,7 @@ void Crc32c::update(ConstBytes octets) {
 
 void Crc32c::copy(std::uint8_t* to, ConstBytes octets) {
   if (octets.empty()) return;
-  if (kMixed && octets.size() >= kMinMixedLen) {
+  if (kMixedCopy && octets.size() >= kMinMixedLen) {
     state_ = mixed_copy(state_, to, octets);
     return;
   }
@@ -94,7 +96,7 @@ void Crc32c::copy(std::uint8_t* to, ConstBytes octets) {
 }
 
 bool Crc32c::copies_in_one_pass() {
-  return kMixed;
+  return kMixedCopy;
 }
 
 }  // namespace weft::mpa
