@@ -318,7 +318,7 @@ void Client::Impl::note_end() {
 void Client::Impl::note_given_up() {
   log.line(verbs::LogLevel::kWarn, address_str(dst), "{}",
            schedule.is_hopeless() ? "given up: one connection after the other ends with a violation of the protocol"
-                                  : "given up: no connection within the time or the attempts that there are");
+                                  : "given up: could not reconnect in time");
 }
 
 void Client::Impl::connect_again() {

@@ -41,7 +41,7 @@ TEST_F(ClientLifeTest, EndsAndAttemptsHaveTheirLines) {
   for (int ms = 101; ms < 2000; ms += 100) run(ms);
   ASSERT_EQ(client->state(), State::kClosed);
   EXPECT_GE(lines.num_with("no descriptor"), 3u) << "one for each attempt";
-  EXPECT_EQ(lines.num_with("given up: no connection within the time"), 1u);
+  EXPECT_EQ(lines.num_with("given up: could not reconnect in time"), 1u);
 }
 
 TEST_F(ClientLifeTest, WhatTheClientEndsHasItsLine) {

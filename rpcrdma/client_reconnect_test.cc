@@ -242,6 +242,25 @@ TEST_F(ClientLifeTest, MoreDiscardedMessagesInARowThanTheLimitEndTheConnection) 
   EXPECT_THAT(client->error(), HasSubstr("the peer answers no Call: its last message was discarded"));
 }
 
+// A server cannot know that this client takes none.
+TEST_F(ClientLifeTest, ACallOfTheServerEndsNothing) {
+  open_and_call({.max_discards = 0, .reconnect = kReconnect});
+  Octets call;
+  xdr::XdrWriter out(call);
+  emit_call(out, {99, kTestProgram, kTestVersion, kNull, {}, {}});
+  v1::Header header;
+  header.xid = 99;
+  const auto inject = [&] {
+    ASSERT_TRUE(device.qp().inject(message(header, call)));
+    run(0);
+  };
+  for (int i = 0; i < 16; ++i) inject();
+  EXPECT_EQ(client->state(), State::kReady);
+  EXPECT_STREQ(client->replies().last_discard, "a Call reached a requester");
+  inject();
+  EXPECT_EQ(client->state(), State::kConnecting);
+}
+
 TEST_F(ClientLifeTest, RepliesAreCounted) {
   open_with_credits();
   ASSERT_TRUE(device.qp().inject(plain_reply(device.qp().sent.at(0), 8)));

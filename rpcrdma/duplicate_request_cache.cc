@@ -14,6 +14,12 @@ namespace {
 constexpr std::size_t kMaxWaiting = 4;
 constexpr std::size_t kMaxFatal = 256;
 constexpr std::size_t kEntryOctets = 256;  // approximate size besides the Reply
+constexpr std::size_t kMaxPrinted = 4096;  // octets of the arguments
+
+// With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
+bool is_repeated(const AuthView& cred) {
+  return cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort);
+}
 
 }  // namespace
 
@@ -34,9 +40,29 @@ RequestKey DuplicateRequestCache::key_of(const std::string& client, std::uint32_
   }
   add(args.subspan(done));
   hash.add(rpc.cred.flavor);
-  // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
-  if (rpc.cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort)) hash.add(rpc.cred.body);
+  if (is_repeated(rpc.cred)) hash.add(rpc.cred.body);
   return {client, xid, rpc.program, rpc.version, rpc.procedure, length, hash.value()};
+}
+
+CallPrint DuplicateRequestCache::print_of(std::uint32_t xid, const ChunkLists& lists, const CallHeaderView* rpc,
+                                          ConstBytes args) const {
+  SipHash hash(secret_);
+  const auto add = [&hash](std::span<const Chunk> chunks) {
+    hash.add(static_cast<std::uint32_t>(chunks.size()));
+    for (const Chunk& chunk : chunks) hash.add(static_cast<std::uint32_t>(chunk.length));
+  };
+  const auto add_one = [&add](const Chunk* chunk) { add({chunk, chunk == nullptr ? 0u : 1u}); };
+  add_one(lists.call_chunk());
+  add(lists.read_chunks());
+  add(lists.write_chunks());
+  add_one(lists.reply_chunk());
+  if (rpc == nullptr) return {xid, hash.value()};
+  for (const std::uint32_t word : {rpc->program, rpc->version, rpc->procedure, rpc->cred.flavor}) hash.add(word);
+  if (is_repeated(rpc->cred)) {
+    hash.add(rpc->cred.body);
+    hash.add(args.first(std::min(args.size(), kMaxPrinted)));
+  }
+  return {xid, hash.value()};
 }
 
 KeptReply KeptReply::of(const ServedReply& reply) {
@@ -183,9 +209,9 @@ std::vector<ServedCallId> DuplicateRequestCache::on_abandoned(ServedCallId id) {
   return waiting;
 }
 
-void DuplicateRequestCache::on_fatal(const std::string& client, const std::string& group, std::uint32_t xid) {
-  if (was_fatal(client, xid)) return;
-  fatal_.push_back({client, group, xid, now_});
+void DuplicateRequestCache::on_fatal(const std::string& client, const std::string& group, const CallPrint& call) {
+  if (was_fatal(client, call)) return;
+  fatal_.push_back({client, group, call, now_});
   if (fatal_.size() > kMaxFatal) drop_fatal();
 }
 
@@ -197,8 +223,8 @@ void DuplicateRequestCache::drop_fatal() {
   fatal_.erase(std::ranges::find_if(fatal_, [&](const Fatal& fatal) { return num_of[fatal.group] == most; }));
 }
 
-bool DuplicateRequestCache::was_fatal(const std::string& client, std::uint32_t xid) const {
-  return std::ranges::any_of(fatal_, [&](const Fatal& fatal) { return fatal.xid == xid && fatal.client == client; });
+bool DuplicateRequestCache::was_fatal(const std::string& client, const CallPrint& call) const {
+  return std::ranges::any_of(fatal_, [&](const Fatal& fatal) { return fatal.call == call && fatal.client == client; });
 }
 
 }  // namespace weft::rpcrdma

@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/chunk_lists.h"
 #include "rpcrdma/policies.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -29,6 +30,14 @@ struct RequestKey {
   std::uint64_t length = 0;  // octets of the arguments, items included
   std::uint64_t hash = 0;    // of the arguments and the credential, under a secret of the server
   auto operator<=>(const RequestKey&) const = default;
+};
+
+// CallPrint: what a Call with chunks repeats if its client sends it again. An XID alone would let one client of an
+// address have the Calls of another refused.
+struct CallPrint {
+  std::uint32_t xid = 0;
+  std::uint64_t hash = 0;  // under a secret of the server; 0 without chunks
+  friend bool operator==(const CallPrint&, const CallPrint&) = default;
 };
 
 // KeptItem: a DDP-eligible argument of a Call that stands outside the other arguments.
@@ -78,6 +87,11 @@ class DuplicateRequestCache {
   RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
                     std::span<const KeptItem> items) const;
 
+  // The print of a Call with chunks: their lengths, and of an inline Call (rpc is not null) its procedure, its
+  // credential and the first 4,096 octets of its arguments. Handles and offsets differ on the next connection. With
+  // RPCSEC_GSS the credential and the arguments do, too.
+  CallPrint print_of(std::uint32_t xid, const ChunkLists& lists, const CallHeaderView* rpc, ConstBytes args) const;
+
   // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
   void on_time(TimePoint now);
 
@@ -99,8 +113,8 @@ class DuplicateRequestCache {
 
   // on_fatal: a Call ended its connection, because one of its handles names nothing (R1-5.5.3-03). If too many of these
   // Calls are known, the peer_group that has most of them gives up its oldest.
-  void on_fatal(const std::string& client, const std::string& group, std::uint32_t xid);
-  bool was_fatal(const std::string& client, std::uint32_t xid) const;
+  void on_fatal(const std::string& client, const std::string& group, const CallPrint& call);
+  bool was_fatal(const std::string& client, const CallPrint& call) const;
 
   std::size_t size() const { return entries_.size(); }
   std::size_t octets() const { return octets_; }
@@ -128,7 +142,7 @@ class DuplicateRequestCache {
   struct Fatal {
     std::string client;
     std::string group;
-    std::uint32_t xid = 0;
+    CallPrint call;
     TimePoint since{};
   };
 

@@ -28,7 +28,8 @@ struct DuplicateRequestCacheTest : ::testing::Test {
   void at(int ms) { cache.on_time(TimePoint{} + std::chrono::hours(1) + milliseconds(ms)); }
 
   Verdict on_call(const RequestKey& key, ServedCallId id) { return cache.on_call(key, key.client, id); }
-  void on_fatal(const std::string& client, std::uint32_t xid) { cache.on_fatal(client, client, xid); }
+  void on_fatal(const std::string& client, std::uint32_t xid) { cache.on_fatal(client, client, {xid, 77}); }
+  bool was_fatal(const std::string& client, std::uint32_t xid) const { return cache.was_fatal(client, {xid, 77}); }
   // A Call that has run, and its Reply.
   void run(const RequestKey& key, ServedCallId id, std::size_t octets = 0) {
     EXPECT_EQ(on_call(key, id), Verdict::kRun);
@@ -129,13 +130,22 @@ TEST_F(DuplicateRequestCacheTest, AddressesOfOneGroupAreOne) {
 }
 
 TEST_F(DuplicateRequestCacheTest, KnowsCallsThatEndedTheirConnection) {
-  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
+  EXPECT_FALSE(was_fatal("192.0.2.1", 5));
   on_fatal("192.0.2.1", 5);
-  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 5));
-  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 6));
-  EXPECT_FALSE(cache.was_fatal("192.0.2.2", 5));
+  EXPECT_TRUE(was_fatal("192.0.2.1", 5));
+  EXPECT_FALSE(was_fatal("192.0.2.1", 6));
+  EXPECT_FALSE(was_fatal("192.0.2.2", 5));
   at(1000);
-  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 5));
+  EXPECT_FALSE(was_fatal("192.0.2.1", 5));
+}
+
+// One client of an address knows the XIDs of another.
+TEST_F(DuplicateRequestCacheTest, AnotherCallWithTheXidOfAFatalOneIsAnother) {
+  cache.on_fatal("192.0.2.1", "192.0.2.1", {5, 77});
+  EXPECT_FALSE(cache.was_fatal("192.0.2.1", {5, 78}));
+  cache.on_fatal("192.0.2.1", "192.0.2.1", {5, 78});
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", {5, 77}));
+  EXPECT_TRUE(cache.was_fatal("192.0.2.1", {5, 78}));
 }
 
 TEST_F(DuplicateRequestCacheTest, FatalCallsAreRememberedUpToANumber) {
@@ -143,11 +153,11 @@ TEST_F(DuplicateRequestCacheTest, FatalCallsAreRememberedUpToANumber) {
   for (std::uint32_t xid = 1; xid < 256; ++xid) {
     for (int i = 0; i < 5; ++i) on_fatal("192.0.2.1", xid);
   }
-  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 0)) << "one that comes again and again takes one place";
+  EXPECT_TRUE(was_fatal("192.0.2.1", 0)) << "one that comes again and again takes one place";
   on_fatal("192.0.2.1", 256);
-  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 0)) << "the 257th takes the place of the oldest one";
-  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 1));
-  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 256));
+  EXPECT_FALSE(was_fatal("192.0.2.1", 0)) << "the 257th takes the place of the oldest one";
+  EXPECT_TRUE(was_fatal("192.0.2.1", 1));
+  EXPECT_TRUE(was_fatal("192.0.2.1", 256));
 }
 
 TEST_F(DuplicateRequestCacheTest, FatalCallsOfOneAddressPushOutItsOwnOnly) {
@@ -156,20 +166,20 @@ TEST_F(DuplicateRequestCacheTest, FatalCallsOfOneAddressPushOutItsOwnOnly) {
   for (std::uint32_t xid = 0; xid < 1000; ++xid) on_fatal("192.0.2.1", xid);
   on_fatal(third, 1);
   for (std::uint32_t xid = 1000; xid < 2000; ++xid) on_fatal("192.0.2.1", xid);
-  EXPECT_TRUE(cache.was_fatal(other, 1));
-  EXPECT_TRUE(cache.was_fatal(third, 1));
-  EXPECT_TRUE(cache.was_fatal("192.0.2.1", 1999));
-  EXPECT_FALSE(cache.was_fatal("192.0.2.1", 0));
+  EXPECT_TRUE(was_fatal(other, 1));
+  EXPECT_TRUE(was_fatal(third, 1));
+  EXPECT_TRUE(was_fatal("192.0.2.1", 1999));
+  EXPECT_FALSE(was_fatal("192.0.2.1", 0));
 }
 
 TEST_F(DuplicateRequestCacheTest, FatalCallsOfTheAddressesOfOneGroupAreCountedTogether) {
   const std::string other = "192.0.2.2";
   for (std::uint32_t xid = 0; xid < 2; ++xid) on_fatal(other, xid);
-  for (std::uint32_t i = 0; i < 1000; ++i) cache.on_fatal("2001:db8::" + std::to_string(i), "2001:db8::/64", 1);
-  EXPECT_TRUE(cache.was_fatal(other, 0));
-  EXPECT_TRUE(cache.was_fatal(other, 1));
-  EXPECT_TRUE(cache.was_fatal("2001:db8::999", 1)) << "each address by itself is known";
-  EXPECT_FALSE(cache.was_fatal("2001:db8::998", 2));
+  for (std::uint32_t i = 0; i < 1000; ++i) cache.on_fatal("2001:db8::" + std::to_string(i), "2001:db8::/64", {1, 77});
+  EXPECT_TRUE(was_fatal(other, 0));
+  EXPECT_TRUE(was_fatal(other, 1));
+  EXPECT_TRUE(was_fatal("2001:db8::999", 1)) << "each address by itself is known";
+  EXPECT_FALSE(was_fatal("2001:db8::998", 2));
 }
 
 RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
@@ -226,6 +236,38 @@ TEST(RequestKeyOf, IsAnotherForAnotherCaller) {
   const RequestKey gss = key();
   cred.body[8] ^= 1;
   EXPECT_EQ(key(), gss);
+}
+
+TEST(CallPrintOf, IsOneForTheSameCallOnAnotherConnection) {
+  const DuplicateRequestCache cache(DuplicateRequestLimits{}, SipHash::random_key());
+  const auto lists_of = [](std::uint32_t handle, std::uint32_t len) {
+    ChunkLists lists;
+    EXPECT_EQ(ChunkLists::validate({.write_list = {{Segment{handle, len, handle * 0x100ull}}}}, ChunkLimits{}, lists),
+              ChunkError::kNone);
+    return lists;
+  };
+  OpaqueAuth cred{1, pattern(40)};
+  CallHeaderView rpc{7, 100003, 3, 6, cred, {}};
+  Octets args = pattern(100);
+  const auto print = [&] { return cache.print_of(7, lists_of(1, 300), &rpc, args); };
+  const CallPrint own = print();
+  EXPECT_EQ(cache.print_of(7, lists_of(2, 300), &rpc, args), own);
+  EXPECT_NE(cache.print_of(7, lists_of(1, 301), &rpc, args), own);
+  EXPECT_NE(cache.print_of(8, lists_of(1, 300), &rpc, args), own);
+  EXPECT_NE(cache.print_of(7, lists_of(1, 300), nullptr, {}), own);
+  for (std::uint8_t* octet : {&args[99], &cred.body[8]}) {
+    *octet ^= 1;
+    EXPECT_NE(print(), own);
+    *octet ^= 1;
+  }
+  rpc.procedure = 7;
+  EXPECT_NE(print(), own);
+  // With RPCSEC_GSS the credential and the arguments change each time that the Call goes out.
+  rpc.cred.flavor = 6;
+  const CallPrint gss = print();
+  args[99] ^= 1;
+  cred.body[8] ^= 1;
+  EXPECT_EQ(print(), gss);
 }
 
 TEST(KeptReplyOf, IsAnsweredWithItsItems) {

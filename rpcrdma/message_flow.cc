@@ -124,6 +124,13 @@ bool MessageFlow::is_alone(const Frame& frame) const {
          (frame.type != Type::kMiddle && frame.type != Type::kGrant && reassembly_.is_idle());
 }
 
+// Whether the message goes up by itself, which it does now.
+bool MessageFlow::leaves(const Frame& frame) {
+  if (!is_alone(frame)) return false;
+  if (frame.type == Type::kMalformed) reassembly_.on_malformed(frame.xid);
+  return true;
+}
+
 void MessageFlow::keep(const Frame& frame, Arrival&& arrival) {
   if (frame.type == Type::kGrant) {
     endpoint_.post_receive(arrival.slot);
@@ -135,7 +142,7 @@ void MessageFlow::keep(const Frame& frame, Arrival&& arrival) {
 std::optional<MessageFlow::Next> MessageFlow::next(TimePoint now) {
   while (!arrived_.empty() && !endpoint_.failure()) {
     Arrived& first = arrived_.front();
-    if (is_alone(first.frame)) {
+    if (leaves(first.frame)) {
       Next next{first.frame, {first.arrival.slot, first.arrival.len, first.arrival.invalidated}, {}, ""};
       arrived_.pop_front();
       return next;

@@ -81,8 +81,8 @@ class MessageFlow {
   Frame frame(ConstBytes message) const { return framing_.frame(message); }
   // count: a message arrived. False: the peer had no credit for it.
   bool count(const Frame& frame);
-  // passes: whether this message, which just arrived, is for an engine at once.
-  bool passes(const Frame& frame) const { return arrived_.empty() && is_alone(frame); }
+  // passes: whether this message, which just arrived, is for an engine at once. If so, it counts as handed up.
+  bool passes(const Frame& frame) { return arrived_.empty() && leaves(frame); }
   // keep: the message waits for next().
   void keep(const Frame& frame, Arrival&& arrival);
   // Next: the next message for an engine, in order.
@@ -113,6 +113,7 @@ class MessageFlow {
     Arrival arrival;
   };
   bool is_alone(const Frame& frame) const;
+  bool leaves(const Frame& frame);
   std::optional<Next> join(Arrived& arrived, TimePoint now);
   std::optional<ConstBytes> payload_of(const Arrived& arrived) const;
   Reassembly::Part part_of(const Arrived& arrived, ConstBytes payload, std::size_t max_octets) const;

@@ -125,6 +125,10 @@ void Reassembly::refuse(Direction direction, std::uint32_t xid) {
   if (state_ == State::kCollecting && sequence_ == *refused_) drop();
 }
 
+void Reassembly::on_malformed(std::uint32_t xid) {
+  if (state_ == State::kCollecting && sequence_ == Sequence{Direction::kCall, xid}) refuse(Direction::kCall, xid);
+}
+
 void Reassembly::on_last(Direction direction, std::uint32_t xid) {
   const Sequence ended{direction, xid};
   if (refused_ == ended) refused_.reset();

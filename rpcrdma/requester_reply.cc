@@ -30,6 +30,8 @@ std::string what_was_refused(const TransportError& error) {
   }
 }
 
+constexpr const char* kStrayCall = "a Call reached a requester";
+constexpr std::uint32_t kMaxStrayCalls = 16;     // in a row
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
 std::string versions(std::uint32_t low, std::uint32_t high) {
@@ -149,7 +151,7 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
                              ConstBytes message) {
   const bool is_call = link_->has_call(message);
   ++counters_.replies_discarded;
-  counters_.last_discard = is_call ? "a Call reached a requester" : why;
+  counters_.last_discard = is_call ? kStrayCall : why;
   if (config_.log == nullptr) return;
   if (is_call) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer,
@@ -163,7 +165,9 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
 
 void Requester::on_needless(const char* why) {
   link_->on_needless();
-  if (++num_discards_ <= config_.max_discards || !link_->is_client()) return;
+  // A server cannot know that this client takes no Calls, and none of them was the Reply that is waited for.
+  const std::uint32_t most = why == kStrayCall ? std::max(config_.max_discards, kMaxStrayCalls) : config_.max_discards;
+  if (++num_discards_ <= most || !link_->is_client()) return;
   endpoint_->fail_violation(std::string("the peer answers no Call: its last message was discarded: ") + why);
 }
 

@@ -233,12 +233,13 @@ class Responder {
   void tell_answer(const Outgoing& out);
   bool release_call(CallSlot slot);
   void probe_end(ServedCallId id, const Call& call, int accept) const;
-  void on_fatal(std::uint32_t xid, std::string_view refused);
-  void remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
+  bool was_fatal(Call& call) const;
+  void on_fatal(const CallPrint& call, std::string_view refused);
+  void remember_write(const CallPrint& call, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
   // The place that an answer was written to, kept as long as the peer may still refuse the Write.
   struct Written {
-    std::uint32_t xid = 0;
+    CallPrint call;
     std::uint32_t handle = 0;
     std::uint64_t offset = 0;
     std::uint64_t len = 0;

@@ -280,17 +280,17 @@ void Responder::on_read_done(CallSlot slot) {
 
 void Responder::on_read_refused(CallSlot slot) {
   const Segment* segment = call_at(slot).next_read();
-  on_fatal(call_at(slot).xid,
+  on_fatal(call_at(slot).print,
            segment == nullptr ? "an RDMA Read" : refused_str("an RDMA Read", segment->handle, segment->offset));
 }
 
 // If the peer sends this Call again, it gets an error instead of an answer (R1-5.5.3-03).
-void Responder::on_fatal(std::uint32_t xid, std::string_view refused) {
-  if (fatal_xid_ == xid) return;
-  fatal_xid_ = xid;
-  tell(verbs::LogLevel::kWarn, xid, "the peer refused", refused);
+void Responder::on_fatal(const CallPrint& call, std::string_view refused) {
+  if (fatal_xid_ == call.xid) return;
+  fatal_xid_ = call.xid;
+  tell(verbs::LogLevel::kWarn, call.xid, "the peer refused", refused);
   if (config_.duplicate_requests != nullptr) {
-    config_.duplicate_requests->on_fatal(config_.client, config_.peer_group, xid);
+    config_.duplicate_requests->on_fatal(config_.client, config_.peer_group, call);
   }
 }
 

@@ -51,14 +51,6 @@ void Responder::on_receive(Arrival&& arrival) {
     return answer_error(slot, received.error, received.why);
   }
   call.inv_handle = received.inv_handle;
-  // A Call whose chunks the peer refused would end this connection as well. A Call without chunks cannot be that Call.
-  const bool was_fatal = config_.duplicate_requests != nullptr && !received.lists.empty() &&
-                         config_.duplicate_requests->was_fatal(config_.client, call.xid);
-  if (violates("R1-5.5.3-03", was_fatal)) {
-    return answer_error(slot, TransportError::Code::kSystem,
-                        "the peer refused an RDMA Read or Write of this Call before");
-  }
-
   call.external = received.external;
   call.lists = std::move(received.lists);
   const bool must_read = call.lists.call_chunk() != nullptr || !call.lists.read_chunks().empty();
@@ -68,6 +60,10 @@ void Responder::on_receive(Arrival&& arrival) {
                         "it has Read chunks, and its sender serves no RDMA Read");
   }
   if (!call.external && !parse_payload(slot, received.payload)) return;
+  if (violates("R1-5.5.3-03", was_fatal(call))) {
+    return answer_error(slot, TransportError::Code::kSystem,
+                        "the peer refused an RDMA Read or Write of this Call before");
+  }
 
   call.need = need_of(call);
   if (!share_.could_have(call.need, call.lease.octets())) {
@@ -77,6 +73,15 @@ void Responder::on_receive(Arrival&& arrival) {
   }
   waiting_.push_back(slot);
   admit();
+}
+
+// A Call whose chunks the peer refused would end this connection as well. A Call without chunks cannot be that Call.
+bool Responder::was_fatal(Call& call) const {
+  call.print = {call.xid, 0};
+  if (config_.duplicate_requests == nullptr || call.lists.empty()) return false;
+  call.print =
+      config_.duplicate_requests->print_of(call.xid, call.lists, call.external ? nullptr : &call.rpc, call.args);
+  return config_.duplicate_requests->was_fatal(config_.client, call.print);
 }
 
 void Responder::refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code,

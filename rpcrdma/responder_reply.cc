@@ -171,6 +171,7 @@ void Responder::pump() {
     Outgoing& out = *(outgoing_[index_of(*send)] = config_.answer_rooms->take());
     out.call = answer.slot;
     out.xid = call_at(answer.slot).xid;
+    out.print = call_at(answer.slot).print;
     build(answer, out, *send);
     out.lease = std::move(call_at(answer.slot).lease);
     answers_.pop_front();
@@ -188,7 +189,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
     if (!endpoint_.post_write(sges, write.remote_addr, write.rkey, send, endpoint_.wants_signal())) return false;
     std::uint64_t len = 0;
     for (const verbs::Sge& sge : sges) len += sge.length;
-    remember_write(out.xid, write.rkey, write.remote_addr, len);
+    remember_write(out.print, write.rkey, write.remote_addr, len);
   }
   if (!may_post_last(out, send)) return false;
   if (observer_ != nullptr) tell_answer(out);
@@ -216,8 +217,8 @@ bool Responder::may_post_last(Outgoing& out, SendSlot send) {
 }
 
 // On iWARP a Write and its Reply complete when TCP took them, a round trip before the peer can refuse the Write.
-void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
-  const Written written{xid, handle, offset, len};
+void Responder::remember_write(const CallPrint& call, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
+  const Written written{call, handle, offset, len};
   if (written_.size() < kMaxWritten) {
     written_.push_back(written);
   } else {
@@ -227,7 +228,7 @@ void Responder::remember_write(std::uint32_t xid, std::uint32_t handle, std::uin
 }
 
 void Responder::on_write_refused(SendSlot send) {
-  if (is_sending(send)) on_fatal(outgoing_[index_of(send)]->xid, "an RDMA Write");
+  if (is_sending(send)) on_fatal(outgoing_[index_of(send)]->print, "an RDMA Write");
 }
 
 // A peer may use one handle for several Calls, and the same memory for one Call after another. The last Call counts.
@@ -236,7 +237,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
     const std::size_t back = next_written_ + written_.size() - 1 - i;
     const Written& written = written_[back % written_.size()];
     if (written.handle != handle || offset < written.offset || offset - written.offset >= written.len) continue;
-    return on_fatal(written.xid, refused_str("an RDMA Write", handle, offset));
+    return on_fatal(written.call, refused_str("an RDMA Write", handle, offset));
   }
 }
 

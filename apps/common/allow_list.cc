@@ -5,11 +5,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/address.h"
+#include "base/time.h"
 #include "fmt/format.h"
+#include "spdlog/spdlog.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::apps {
 namespace {
@@ -131,7 +137,18 @@ std::string allow_fault(const std::string& rule) {
 
 std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list) {
   if (list.empty()) return {};
-  return [list = std::move(list)](const sockaddr_storage& peer) { return list.admits(peer); };
+  // The threads of a device share it with those of the program.
+  struct Log {
+    std::mutex mutex;
+    verbs::LogBudget budget;
+  };
+  return [list = std::move(list), log = std::make_shared<Log>()](const sockaddr_storage& peer) {
+    if (list.admits(peer)) return true;
+    const std::scoped_lock lock(log->mutex);
+    if (log->budget.take(std::chrono::steady_clock::now()))
+      spdlog::warn("{} refused: --allow does not name it", address_str(peer));
+    return false;
+  };
 }
 
 std::function<bool(const sockaddr_storage& peer)> counting(std::function<bool(const sockaddr_storage& peer)> admits,

@@ -44,7 +44,8 @@ class AllowList {
 // allow_fault checks one rule, for CLI::Option::check. It returns the fault in words, or an empty string.
 std::string allow_fault(const std::string& rule);
 
-// filter_of makes the list a filter for listeners. An empty list gives no filter.
+// filter_of makes the list a filter for listeners, for any thread. The log names the peers that it refuses, within a
+// budget. An empty list gives no filter.
 std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list);
 
 // counting makes a filter count the peers that it refuses. No filter stays no filter. A device closes the connections

@@ -1,11 +1,19 @@
 #include "apps/common/allow_list.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "apps/common/address.h"
+#include "spdlog/spdlog.h"
+#include "verbs-shim/api/log_budget.h"
 
 namespace weft::apps {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 AllowList list_of(const std::vector<std::string>& rules) {
   absl::StatusOr<AllowList> list = AllowList::parse(rules);
@@ -95,6 +103,21 @@ TEST(AllowList, OtherFamiliesAreNotAdmitted) {
   sockaddr_storage other{};
   other.ss_family = AF_UNIX;
   EXPECT_FALSE(list_of({"0.0.0.0/0", "::/0"}).admits(other));
+}
+
+TEST(Filter, NamesThePeersThatItRefusesInFewLines) {
+  const auto admits = filter_of(list_of({"192.0.2.0/24"}));
+  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(admits(*resolve_address("192.0.2.7:1")));
+    EXPECT_FALSE(admits(*resolve_address("192.0.3.7:1")));
+  }
+  spdlog::default_logger()->flush();
+  const std::string lines = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(lines, HasSubstr("192.0.3.7:1 refused: --allow does not name it"));
+  EXPECT_THAT(lines, Not(HasSubstr("192.0.2.7")));
+  // The time that the test takes counts.
+  EXPECT_LE(std::ranges::count(lines, '\n'), 2 * verbs::LogBudget::kBurst);
 }
 
 TEST(Counting, CountsThePeersThatTheFilterRefuses) {

@@ -30,7 +30,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options, const LeastBuff
   add_limit(command, "--max-connections", options.max_connections, 1, connections, "N",
             "connections of all clients (default 1024, or fewer if the limit of open files is low)");
   add_limit(command, "--max-connections-per-address", options.max_connections_per_address, 1, connections, "N",
-            "connections of one IPv4 address or IPv6 /64 (default all, until clients of others come)");
+            "connections of one IPv4 address or IPv6 /64 (default: no limit while no other address needs places)");
   add_limit(command, "--max-buffered", options.max_buffered, std::size_t{1} << 20, CLI::Range(least.mib, kMostMib),
             "MIB", "memory for large requests and replies of all clients, in MiB; further requests wait (default 256)");
   add_limit(command, "--max-buffered-per-address", options.max_buffered_per_address, std::size_t{1} << 20,

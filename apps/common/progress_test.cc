@@ -81,6 +81,23 @@ TEST(StopSignals, TheSecondSignalRemovesTheUnfinishedFile) {
   EXPECT_FALSE(is_there());
 }
 
+// A terminal that closes ends its programs in order, too, but not what nohup started.
+TEST(StopSignals, AHangUpStopsAProgramThatDoesNotIgnoreIt) {
+  {
+    StopSignals stop;
+    raise(SIGHUP);
+    EXPECT_EQ(stop_signal(), SIGHUP);
+  }
+  EXPECT_EXIT(die_by(stop_signal()), ::testing::KilledBySignal(SIGHUP), "");
+  signal(SIGHUP, SIG_IGN);
+  {
+    StopSignals stop;
+    raise(SIGHUP);
+    EXPECT_EQ(stop_signal(), 0);
+  }
+  EXPECT_EQ(signal(SIGHUP, SIG_DFL), SIG_IGN);
+}
+
 TEST(StopSignals, TheFirstSignalIsRememberedAndTheProcessDiesByIt) {
   {
     StopSignals stop;

@@ -27,7 +27,8 @@ RpcbindRegistration::RpcbindRegistration(const sockaddr_storage& addr, std::span
   if (absl::IsCancelled(rpcbind.status())) return;
   if (!rpcbind.ok()) {
     spdlog::warn(
-        "--rpcbind: no rpcbind here ({}), so clients have to be told the port; to be found, start rpcbind first",
+        "--rpcbind: no rpcbind here ({}), so clients must name the port; to register it, start rpcbind and this "
+        "command again",
         std::string(rpcbind.status().message()));
     return;
   }

@@ -7,8 +7,9 @@
 
 namespace weft::apps {
 
-// StopSignals turns SIGINT and SIGTERM into a flag while it lives, and ignores SIGPIPE. A second signal of the same
-// kind kills as usual. A process has one StopSignals at a time.
+// StopSignals turns SIGINT, SIGTERM and SIGHUP into a flag while it lives, and ignores SIGPIPE. A SIGHUP that the
+// program was started to ignore stays ignored. A second signal of the same kind kills as usual. A process has one
+// StopSignals at a time.
 class StopSignals {
  public:
   StopSignals();

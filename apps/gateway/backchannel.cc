@@ -17,6 +17,9 @@ namespace {
 
 // This many Calls beyond the credits wait here. Then the gateway stops reading the server.
 constexpr std::size_t kMaxWaiting = kCallbackCredits;
+// A client that has answered none may be one that takes none (RFC 8167). Its own Replies come from the same server, so
+// this many of the server's Calls wait for it and further ones are refused.
+constexpr std::size_t kMaxUnproven = kCallbackCredits + kMaxWaiting;
 
 }  // namespace
 
@@ -31,13 +34,14 @@ struct CallsToRdma::State {
   std::weak_ptr<onc_tcp::Stream> stream;
   std::list<Call> calls;
   std::size_t num_answers = 0;  // not sent yet
+  bool has_answered = false;    // the client, a Call
   bool is_paused = false;
   bool ended = false;
 
   void hold_back() {
     // Once the server is held back, it stays so until half of them are done.
     const std::size_t most = kCallbackCredits + (is_paused ? 0 : kMaxWaiting);
-    const bool hold = calls.size() + num_answers >= most;
+    const bool hold = (has_answered ? calls.size() : 0) + num_answers >= most;
     if (!ended && hold != std::exchange(is_paused, hold)) owner.pause(hold);
   }
 };
@@ -80,6 +84,12 @@ void CallsToRdma::pass(onc_tcp::Stream& stream, Record record) {
     answer(state_, stream, refusal(parsed, header.xid));
     return state.hold_back();
   }
+  if (!state.has_answered && state.calls.size() >= kMaxUnproven) {
+    state.owner.warn(fmt::format("call of the server, XID {:#x}: the client has answered none of {} so far", header.xid,
+                                 state.calls.size()));
+    answer(state_, stream, header_record(accepted(header.xid, AcceptStat::kSystemErr)));
+    return state.hold_back();
+  }
   Call& call = state.calls.emplace_back();
   call.take(header, in.rest());
   call.record = std::move(record);
@@ -106,6 +116,7 @@ void CallsToRdma::on_reply(const std::shared_ptr<State>& state, std::list<Call>:
   const auto stream = state->stream.lock();
   if (state->ended || !stream) return;
   if (!reply.message.empty()) {
+    state->has_answered = true;
     answer(state, *stream,
            owned_record([&](auto& octets) { octets.assign(reply.message.begin(), reply.message.end()); }));
   } else if (reply.did_not_run || (reply.status != CallStatus::kTimeout && reply.status != CallStatus::kDisconnected)) {

@@ -27,7 +27,8 @@ struct OwnedRecord;
 class CallsToRdma {
  public:
   struct Owner {
-    std::function<void(bool)> pause;                    // true: too many Calls wait. false: few enough wait again
+    // true: too many Calls wait for a client that answers Calls, or too many answers for the server. false: few enough.
+    std::function<void(bool)> pause;
     std::function<void(const std::string& text)> warn;  // writes a line to the log, within its budget
   };
   // The server outlives it.

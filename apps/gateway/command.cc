@@ -15,6 +15,7 @@
 #include "apps/common/output.h"
 #include "apps/common/rpc_config.h"
 #include "apps/common/rpcbind_registration.h"
+#include "apps/common/say.h"
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/common/tcp_endpoint.h"
@@ -90,7 +91,8 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
   const auto programs = gateway::served_programs(server, kTimeout, stop_fd);
   if (!programs.ok()) {
     spdlog::warn(
-        "--rpcbind: nothing is registered, because the server does not tell its programs: {}; start the server first",
+        "--rpcbind: nothing is registered, because the server did not say which programs it has: {}; start the server "
+        "first",
         std::string(programs.status().message()));
     return nullptr;
   }
@@ -99,12 +101,25 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
   return std::make_unique<RpcbindRegistration>(local, *programs, config);
 }
 
+// The server trusts the address of this host, so whoever reaches the gateway gets its rights.
+void warn_of_reach(const sockaddr_storage& local, const GatewayOptions& options) {
+  if (is_loopback(local)) return;
+  const bool is_limited = !options.allow.empty();
+  say(stderr,
+      "weft gateway: warning: {} is reached from other hosts: every user of {} reaches {} with the rights of this "
+      "host{}{}.\n",
+      address_str(local), is_limited ? "the hosts of --allow" : "every host that reaches it", options.connect,
+      options.reserved_port ? ", and may act as root there (--reserved-port)" : "",
+      is_limited ? "" : "; --allow limits it to some hosts");
+}
+
 // Runs a gateway of either kind until a signal comes.
 template <typename Gateway>
 int run(io_context& io, Gateway& gateway, const GlobalOptions& global, const StopSignals& stop, const Url& listen,
-        const sockaddr_storage& local, const std::string& metrics) {
-  const auto endpoint = metrics::open_endpoint(metrics, "gateway");
+        const sockaddr_storage& local, const GatewayOptions& options) {
+  const auto endpoint = metrics::open_endpoint(options.metrics, "gateway");
   if (!endpoint.ok()) return fail(endpoint.status());
+  warn_of_reach(local, options);
   print_ready("listen=" + gateway::scheme(listen.transport) + address_str(local) +
               metrics::ready_text(endpoint->get()));
   gateway::drive(io, gateway, stop, global.progress_or(ProgressMode::kBlock), endpoint->get());
@@ -160,7 +175,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
     if (!made.ok()) return fail(made.status());
     std::unique_ptr<RpcbindRegistration> registration;
     if (options.rpcbind) registration = make_findable((*made)->local_addr(), *to, stop.fd());
-    return run(io, **made, global, stop, listen, (*made)->local_addr(), options.metrics);
+    return run(io, **made, global, stop, listen, (*made)->local_addr(), options);
   }
   gateway::ToRdmaConfig config{
       .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
@@ -173,7 +188,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   config.has_metrics = !options.metrics.empty();
   auto made = gateway::ToRdma::start(config, **device, io);
   if (!made.ok()) return fail(made.status());
-  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()), options.metrics);
+  return run(io, **made, global, stop, listen, to_sockaddr((*made)->local_endpoint()), options);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ void register_edit(CLI::App& nfs, CommandContext& context) {
   mkdir.flag("-p,--parents", mkdir.options().parents, "also those above; an existing directory is no error");
   Command rm(nfs, context, "rm", "Remove files.", nfs::run_rm, "weft nfs rm -r nfs+rdma://server/incoming/2024");
   rm.json().recursive().names("URL", "remote names", 1, kMany);
-  rm.flag("-f,--force", rm.options().force, "what does not exist is no error");
+  rm.flag("-f,--force", rm.options().force, "ignore missing files");
   Command mv(nfs, context, "mv", "Rename files within an export.", nfs::run_mv,
              "weft nfs mv nfs+rdma://server/a.txt nfs+rdma://server/archive/");
   mv.json().names("URL", "remote names, and last the new name or a directory", 2, kMany);

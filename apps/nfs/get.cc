@@ -174,7 +174,7 @@ class Get {
     if (entry.node.is_symlink()) {
       status = co_await symbolic_link(*dir, entry, url, shown);
     } else if (!entry.node.is_regular()) {
-      status = absl::FailedPreconditionError(url.str() + ": not copied, it is no regular file");
+      status = absl::FailedPreconditionError(url.str() + ": skipped: not a regular file");
     } else {
       status = co_await regular_file(*dir, entry, url, shown);
     }
@@ -360,8 +360,8 @@ void run_get(Runner& runner) {
   struct stat there {};
   const bool is_dir = stat(local.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
   if (urls->size() > 1 && !is_dir) {
-    return void(runner.report(
-        absl::InvalidArgumentError("several files need an existing directory to go to, '" + local + "' is none")));
+    return void(
+        runner.report(absl::InvalidArgumentError("'" + local + "' is not a directory; several files need one")));
   }
   Get get(runner);
   for (const Url& url : *urls) {

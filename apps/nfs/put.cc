@@ -322,7 +322,7 @@ class Put {
     } else if (S_ISLNK(entry.attributes.st_mode)) {
       status = co_await symbolic_link(*dir, entry, local, url);
     } else if (!S_ISREG(entry.attributes.st_mode)) {
-      status = absl::FailedPreconditionError(local + ": not copied, it is no regular file");
+      status = absl::FailedPreconditionError(local + ": skipped: not a regular file");
     } else {
       const Clock::time_point started = Clock::now();
       // The size that one WRITE takes whole.

@@ -138,7 +138,7 @@ absl::StatusOr<Node> resolve(Session& session, const Url& url, FollowLast follow
 
 absl::StatusOr<Parent> resolve_parent(Session& session, const Url& url) {
   if (url.path.size() <= session.export_path().size()) {
-    return absl::InvalidArgumentError(url.str() + ": this is the export itself, a name in it is wanted");
+    return absl::InvalidArgumentError(url.str() + ": this is the export itself; name a file or directory in it");
   }
   Url dir_url = url;
   dir_url.path.pop_back();

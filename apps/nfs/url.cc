@@ -14,7 +14,7 @@ constexpr std::string_view kScheme = "nfs+rdma://";
 
 absl::Status bad_url(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError("'" + std::string(text) + "' is not a remote name: " + std::string(why) +
-                                    " (nfs+rdma://HOST[:PORT]/PATH[?mountport=N] is wanted)");
+                                    "; expected nfs+rdma://HOST[:PORT]/PATH[?mountport=N]");
 }
 
 int hex_digit(char c) {
@@ -79,7 +79,8 @@ absl::Status parse_path(std::string_view text, std::string_view path, Url& url) 
     const std::string_view part = path.substr(0, slash);
     path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
     const std::optional<std::string> name = decode(part);
-    if (!name) return bad_url(text, "a percent sign wants two hexadecimal digits, and no name holds '/' or NUL");
+    if (!name)
+      return bad_url(text, "% must be followed by two hexadecimal digits, and a name cannot contain '/' or NUL");
     if (*name == "..") {
       if (!url.path.empty()) url.path.pop_back();
     } else if (!name->empty() && *name != ".") {

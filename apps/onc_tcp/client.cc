@@ -128,7 +128,8 @@ absl::Status Client::receive_record(Clock::time_point deadline) {
   while (true) {
     switch (reader_.next(unread_)) {
       case RecordReader::Outcome::kRecord: return absl::OkStatus();
-      case RecordReader::Outcome::kTooLong: return absl::UnavailableError("the answer is longer than is sensible");
+      case RecordReader::Outcome::kTooLong:
+        return absl::UnavailableError("the answer is too long; another program may listen on that port");
       case RecordReader::Outcome::kNeedMore: break;
     }
     received_.resize(kReceiveLen);

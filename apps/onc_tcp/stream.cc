@@ -1,5 +1,9 @@
 #include "apps/onc_tcp/stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -24,6 +28,15 @@ constexpr std::size_t kMaxPlaces = 64;  // for one sendmsg
 constexpr std::chrono::milliseconds kRoomRetry{20};
 // The bytes that a queued record takes besides its own.
 constexpr std::size_t kRecordOverhead = 256;
+
+// Bounds what the kernel keeps for a peer that does not read, and the time. What the socket took is out of sight here.
+void bound_kernel_memory(asio::ip::tcp::socket& socket) {
+  constexpr int kMaxUnsent = 256 << 10, kUserTimeoutMs = 90000, kOn = 1;
+  const int fd = socket.native_handle();
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsent, sizeof(kMaxUnsent));
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs, sizeof(kUserTimeoutMs));
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof(kOn));
+}
 
 }  // namespace
 
@@ -52,6 +65,7 @@ void Stream::start(StreamEvents events) {
   events_ = std::make_shared<const StreamEvents>(std::move(events));
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  bound_kernel_memory(socket_);
   socket_.non_blocking(true, ignored);  // for send_all
   // The coroutine's frame holds the Stream.
   asio::co_spawn(

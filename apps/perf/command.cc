@@ -143,7 +143,7 @@ void register_perf_command(CLI::App& root, CommandContext& context) {
   perf->add_flag("--lat", options->lat, "measure round trips, one at a time (send, read, rpc-*, tcp-lat)")
       ->excludes(listen);
   perf->add_option("--tcp-port", options->tcp_port,
-                   "port of the TCP baselines (default: a free port, which the listener tells its clients)")
+                   "port of the TCP baselines (default: a free port, which clients learn from the listener)")
       ->type_name("PORT");
   perf->add_option("--file", options->file, "listener: the file that tcp-file-read serves")
       ->check(empty_fault)

@@ -61,8 +61,8 @@ absl::StatusOr<RpcCalls> file_calls(const PerfOptions& options, nfs::Session& se
   }
   const std::uint64_t places = file->is_regular() ? file->attributes.size / calls.size : 0;
   if (places == 0) {
-    return absl::InvalidArgumentError(url.str() + " is no file of at least " + std::to_string(calls.size) +
-                                      " bytes; rpc-read reads it, rpc-write overwrites it");
+    return absl::InvalidArgumentError(url.str() + " must be a file of at least " + std::to_string(calls.size) +
+                                      " bytes; name another file or a smaller --size");
   }
   calls.binding = &nfsulb::nfs3_binding();
   calls.item = reads ? RpcCalls::Item::kResult : RpcCalls::Item::kArgument;

@@ -118,7 +118,9 @@ absl::Status RdmaRun::open() {
     return why_not_connected(status, *connection_);
   }
   std::optional<Ready> ready = parse_ready(filled_ready(connection_->peer_param().private_data));
-  if (!ready) return absl::UnavailableError(address_str(context_.addr) + " is no weft perf listener of this version");
+  if (!ready)
+    return absl::UnavailableError(address_str(context_.addr) +
+                                  " is not a weft perf listener, or it has another version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
   if (context_.options.op != Op::kSend && is_rdma(context_.options.op) && ready->length < size_) {
     return absl::UnavailableError("the listener gave less memory than was asked for");
@@ -325,7 +327,9 @@ absl::StatusOr<Ready> introduce(const RunContext& context) {
   std::optional<Ready> ready = parse_ready(filled_ready((*connection)->peer_param().private_data));
   (*connection)->disconnect();
   context.progress.drive(context.device);
-  if (!ready) return absl::UnavailableError(address_str(context.addr) + " is no weft perf listener of this version");
+  if (!ready)
+    return absl::UnavailableError(address_str(context.addr) +
+                                  " is not a weft perf listener, or it has another version");
   if (!ready->error.empty()) return absl::FailedPreconditionError("the listener refuses: " + ready->error);
   return *ready;
 }

@@ -216,7 +216,8 @@ absl::StatusOr<Measured> run_tcp(const GlobalOptions& global, const PerfOptions&
                                   "; is it a weft perf --listen of this version?");
   }
   std::optional<Ready> ready = parse_ready(octets);
-  if (!ready) return absl::UnavailableError(address_str(addr) + " is no weft perf listener of this version");
+  if (!ready)
+    return absl::UnavailableError(address_str(addr) + " is not a weft perf listener, or it has another version");
   if (!ready->error.empty()) return absl::FailedPreconditionError(ready->error);
   auto measured = TcpRun(options, stop, std::move(*fd), waiter, ready->length).run();
   if (measured.ok()) {

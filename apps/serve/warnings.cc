@@ -23,8 +23,8 @@ std::vector<std::string> start_warnings(const ServeScene& scene) {
   const char* verb = scene.read_write ? "reads and changes" : "reads";
   if (scene.user == 0) {
     out.push_back(fmt::format(
-        "requests run as root: every client, whatever its user, {} every file of the export. Run the command as a user "
-        "of its own where that is too much.",
+        "requests run as root: every client, whatever its user, {} every file of the export. Run it as a dedicated "
+        "user to limit this.",
         verb));
   }
   for (const sockaddr_storage* addr : {&scene.listen, &scene.mount_listen}) {

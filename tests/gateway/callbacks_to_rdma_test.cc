@@ -126,12 +126,17 @@ TEST_F(CallbacksToRdmaTest, NoMoreAreUnderWayThanTheClientGranted) {
 
 TEST_F(CallbacksToRdmaTest, AServerThatCallsTooMuchIsNotRead) {
   TcpEnd& server = open(2);
+  callbacks.answer = [] { return rpcrdma::ServedReply{}; };
+  server.send(callback(1));
+  ASSERT_TRUE(run([&] { return server.records.size() == 2; }));
+  callbacks.answer = nullptr;
   const Octets args = counted(3000);
-  for (std::uint32_t i = 0; i < 5000; ++i) server.send(callback(i, args));
-  ASSERT_TRUE(run([&] { return callbacks.messages.size() == most_under_way(1); }));
+  for (std::uint32_t i = 0; i < 5000; ++i) server.send(callback(100 + i, args));
+  const std::size_t num = 1 + most_under_way(2);
+  ASSERT_TRUE(run([&] { return callbacks.messages.size() == num; }));
   settle();
   EXPECT_GT(server.stream->queued(), 0u);
-  EXPECT_EQ(callbacks.messages.size(), most_under_way(1));
+  EXPECT_EQ(callbacks.messages.size(), num);
   clients.clear();
   EXPECT_TRUE(run([&] { return server.ended.has_value(); }));
 }
@@ -154,10 +159,12 @@ TEST_F(CallbacksToRdmaTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
 TEST_F(CallbacksToRdmaTest, RefusalsCostFewLines) {
   TcpEnd& server = open();
   callbacks.answer = [] { return rpcrdma::ServedReply{}; };
+  server.send(callback(1));
+  ASSERT_TRUE(run([&] { return server.records.size() == 2; }));
   constexpr std::size_t kNum = 3 * verbs::LogBudget::kBurst;
   ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
-  for (std::uint32_t i = 0; i < kNum; ++i) server.send(callback(i, counted(20000)));
-  ASSERT_TRUE(run([&] { return server.records.size() == 1 + kNum; }));
+  for (std::uint32_t i = 0; i < kNum; ++i) server.send(callback(100 + i, counted(20000)));
+  ASSERT_TRUE(run([&] { return server.records.size() == 2 + kNum; }));
   spdlog::default_logger()->flush();
   const std::string lines = ::testing::internal::GetCapturedStdout();
   // The time that the test takes counts.
@@ -176,6 +183,24 @@ TEST_F(CallbacksToRdmaTest, UnansweredCallsEndWithTheirClient) {
   EXPECT_EQ(server.records.size(), 2u);
   clients.clear();
   ASSERT_TRUE(run([&] { return server.ended.has_value(); }));
+}
+
+// Many clients take no Calls of a server. The Replies to their own Calls come behind these on the same TCP connection.
+TEST_F(CallbacksToRdmaTest, AClientThatAnswersNoneGetsTheRepliesToItsOwnCalls) {
+  TcpEnd& server = open();
+  server.on_record = [](TcpEnd& end, const Octets& record) {
+    if (record[7] != 0) return;
+    for (std::uint32_t i = 0; i < 50; ++i) end.send(callback(0x1000 + i));
+    end.send(reply_message(xid_of(record), {}));
+  };
+  const auto ended = call(*callbacks.client, kNull, {});
+  ASSERT_TRUE(run([&] { return ended->has_value(); }));
+  EXPECT_EQ((*ended)->status, CallStatus::kSuccess);
+  // The first 16 wait for the client, the others have been refused.
+  ASSERT_TRUE(run([&] { return server.records.size() == 2 + 50 - 16; }));
+  Octets refusal = reply_message(0x1000 + 16, {});
+  refusal.back() = 5;  // SYSTEM_ERR
+  EXPECT_EQ(server.records[2], refusal);
 }
 
 // A Call that was sent may have run. One that never left did not, and the server learns it.

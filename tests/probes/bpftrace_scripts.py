@@ -19,7 +19,7 @@ PROMISES = {
     "rpc-latency.bt": ([], [r"@client_us\[\d+, \d+, 0\]", r"@server_us\[\d+, \d+, 0\]"]),
     "terminates.bt": ([r"terminate_sent, peer 127\.0\.0\.1:\d+: 0x[0-9a-f]{4} \S+", r"ended, reason 3: \S+"],
                       [r"@ends_by_reason\[3\]: [1-9]"]),
-    "outstanding.bt": ([r"@octets_posted\[\d+, \d+, \d\]: [1-9]", r"connection 0x[0-9a-f]+ ended: \S+"],
+    "outstanding.bt": ([r"@bytes_posted\[\d+, \d+, \d\]: [1-9]", r"connection 0x[0-9a-f]+ ended: \S+"],
                        [r"@outstanding\[\d+, \d+\]"]),
 }
 faults = []

@@ -180,6 +180,22 @@ TEST_F(RefusedWriteTest, TheCallIsRefusedOnTheNextConnection) {
   EXPECT_FALSE(peer->disconnected);
 }
 
+// A neighbour at the same address that knows the XIDs of a client does not have its Calls refused.
+TEST_F(RefusedWriteTest, AnotherCallWithItsXidIsServed) {
+  file.data = pattern(4000);
+  listen();
+  open_peer();
+  peer->send(read_to(7, 3000, Segment{0xa001, 3000, 0x10000}));
+  run_until_ended();
+  for (const std::uint32_t num_calls : {2u, 3u}) {
+    open_peer();
+    const std::uint32_t len = 1000 * num_calls;
+    peer->send(read_to(7, 4000 - len, Segment{0xa001, len, 0x10000}));
+    run_until_ended();
+    EXPECT_EQ(file.num_calls, num_calls);
+  }
+}
+
 // Beside it another Call names permitted memory with the same handle. It has no part in the end.
 TEST_F(RefusedWriteTest, NoOtherCallOfTheConnectionIs) {
   file.data = pattern(4000);
@@ -228,7 +244,7 @@ TEST_F(RefusedWriteTest, OfCallsThatNameTheSameMemoryTheLastOneIs) {
   open_peer();
   peer->send(read_to(6, 500, {}));
   expect_served(6);
-  peer->send(read_to(7, 500, target));
+  peer->send(read_to(7, 3000, target));
   expect_err_chunk(7);
 }
 

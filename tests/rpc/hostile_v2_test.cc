@@ -129,6 +129,29 @@ TEST_F(HostilePartsTest, MixedXids) {
   expect_all_is_back();
 }
 
+// The error that answers it has ended the RPC, so that the Call does not run after all.
+TEST_F(HostilePartsTest, AMessageThatDoesNotDecodeEndsTheCallOfItsXid) {
+  RecordProperty("proves", "W2-7.1.4-1");
+  for (const std::size_t at : {std::size_t{4}, std::size_t{12}}) {  // its version, its type
+    open();
+    V2Peer& peer = open_wg07();
+    const std::size_t num_replies = peer.num_received<wg07::ReplyInline>();
+    const Octets call = rpc_call(7, kNull, pattern(4000));
+    send(peer, 7, wg07::CallMiddle{}, part_of(call, 0, 2000));
+    Octets broken = wg07_octets(7, kManyCredits, wg07::CallInline{}, {});
+    broken[at + 3] = 99;
+    peer.send(broken);
+    send(peer, 7, wg07::CallInline{}, part_of(call, 2000, call.size()));
+    settle();
+    EXPECT_EQ(peer.num_received<wg07::Error>(), 1u) << at;
+    EXPECT_EQ(peer.num_received<wg07::ReplyInline>(), num_replies) << at;
+    expect_served();
+    expect_all_is_back();
+    peers.clear();
+    good.clear();
+  }
+}
+
 // Within the guarantee of each connection: no Call waits, and all memory goes back in time.
 TEST_F(HostilePartsTest, HalfDoneOnHundredsOfConnections) {
   open();

@@ -15,6 +15,10 @@ namespace {
 
 // IPv4 over Ethernet with timestamps (RFC 5044 section 5.1: derive a likely size if EMSS cannot be read).
 constexpr std::size_t kLikelyEmss = 1448;
+// Octets that the kernel's TCP takes and cannot send yet. The system's own tuning takes MB for a peer that reads
+// nothing, and what TCP took is out of sight: its Send has completed. Beyond this much the octets stay here, under the
+// rules for peers that do not take them.
+constexpr int kMaxUnsent = 256 << 10;
 
 bool set_int(int fd, int level, int option, int value) {
   return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
@@ -42,6 +46,7 @@ Error socket_error(const std::string& what, int errno_value) {
 
 Status set_options(int fd, const SoftConfig& config) {
   if (!set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1)) return socket_error("TCP_NODELAY", errno);  // MPA-5.1-04
+  if (!set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMaxUnsent)) return socket_error("TCP_NOTSENT_LOWAT", errno);
   if (!set_liveness(fd, config)) return socket_error("keepalive and user timeout", errno);
   if (config.send_buffer > 0 && !set_int(fd, SOL_SOCKET, SO_SNDBUF, config.send_buffer)) {
     return socket_error("SO_SNDBUF", errno);
