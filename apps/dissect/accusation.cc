@@ -93,11 +93,13 @@ constexpr std::uint16_t kReads = kSentRead | kSentAtomic;
 
 constexpr Trial kTrials[] = {
     {rdmap::Layer::kRdma, 0, -1, Proof::kOwn},
-    {rdmap::Layer::kRdma, 1, 0x00, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
+    {rdmap::Layer::kRdma, 1, 0x00, Proof::kHidden, kReads | kSentInvalidate, reads_or_invalidates,
+     "it has sent neither an RDMA Read Request nor a Send with Invalidate"},
     {rdmap::Layer::kRdma, 1, 0x01, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
     {rdmap::Layer::kRdma, 1, 0x02, Proof::kHidden, kReads | kSentTagged | kSentInvalidate, needs_rights,
      "it has sent no message that needs access rights"},
-    {rdmap::Layer::kRdma, 1, 0x03, Proof::kHidden, kReads, reads, "it has sent no RDMA Read Request for bytes"},
+    {rdmap::Layer::kRdma, 1, 0x03, Proof::kHidden, kReads | kSentInvalidate, reads_or_invalidates,
+     "it has sent neither an RDMA Read Request nor a Send with Invalidate"},
     {rdmap::Layer::kRdma, 1, 0x04, Proof::kShown, kReads, read_wraps, "none of its RDMA Read Requests passes 2^64"},
     {rdmap::Layer::kRdma, 1, 0x09, Proof::kHidden, kSentInvalidate, invalidates, "it has sent no Send with Invalidate"},
     {rdmap::Layer::kRdma, 1, 0xff, Proof::kHidden, kReads | kSentInvalidate, reads_or_invalidates,

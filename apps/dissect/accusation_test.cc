@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "apps/dissect/sent_segments.h"
 #include "apps/dissect/testing/rpc.h"
 #include "ddp/untagged_queue.h"
 
@@ -418,6 +419,88 @@ TEST(Accusation, ACodeThatAReceiverMayChooseIsConfirmed) {
         court.say(first);
       },
       {Layer::kDdp, 2, 0x04}, Verdict::kUnseen);
+}
+
+// RFC 5040 Figure 10: an error of remote protection may be about a Send with Invalidate.
+TEST(Accusation, ASendWithInvalidateMayHaveAnInvalidStagOrOneOfAnotherStream) {
+  for (const int code : {0x00, 0x03}) {
+    for (const auto& [play, due] : {std::pair(Play(invalidate_what_is_not_offered), Verdict::kConfirmed),
+                                    std::pair(Play(invalidate_one), Verdict::kUnseen)}) {
+      Court court;
+      play(court);
+      EXPECT_EQ(court.verdict({Layer::kRdma, 1, static_cast<std::uint8_t>(code)}, true), due) << code;
+    }
+  }
+}
+
+// A receiver that has no RDMA Read under way may look at the opcode first.
+TEST(Accusation, AnRdmaReadResponseThatNobodyAskedForMayBeAnUnexpectedOpcode) {
+  for (const bool has_header : {true, false}) {
+    Court court;
+    court.open();
+    court.say(testing::tagged(Opcode::kReadResponse, 0x99, 0, pattern(8)));
+    EXPECT_EQ(court.verdict(rdmap::kUnexpectedOpcode, has_header), Verdict::kConfirmed) << has_header;
+  }
+}
+
+// The receiver named the memory itself, in its RDMA Read Request.
+TEST(Accusation, AnRdmaReadResponseAsTheAccuserAskedForHasTheRightPlace) {
+  constexpr std::uint32_t kSink = 0x99, kLen = 100;
+  for (const int code : {0x00, 0x01}) {
+    const auto verdict_of = [code](std::uint32_t len, bool loses) {
+      Court court;
+      court.open();
+      if (loses) court.lose();
+      court.talk.read(kStag, 0, kLen, kSink);
+      court.say(testing::tagged(Opcode::kReadResponse, kSink, 0, pattern(len)));
+      return court.verdict({Layer::kDdp, 1, static_cast<std::uint8_t>(code)}, true);
+    };
+    EXPECT_EQ(verdict_of(kLen, false), Verdict::kRefuted);
+    EXPECT_EQ(verdict_of(kLen + 4, false), Verdict::kConfirmed);
+    EXPECT_EQ(verdict_of(kLen, true), Verdict::kUnseen);
+  }
+}
+
+// A Terminate that names a message as it was not sent.
+TEST(Accusation, AHeaderThatTheOtherSideHasNotSentAccusesNobody) {
+  const Octets read = read_request(1, kStag, 0, 100), written = testing::tagged(Opcode::kWrite, kStag, 8, pattern(40)),
+               request = testing::untagged(Opcode::kSend, 1, pattern(40));
+  const Terminate read_bounds{Layer::kRdma, 1, 0x01}, bounds{Layer::kDdp, 1, 0x01}, too_long{Layer::kDdp, 2, 0x05};
+  const auto verdict_of = [](const Octets& sent, const Octets& named, const Terminate& what, bool loses = false) {
+    Court court;
+    court.open();
+    if (loses) court.lose();
+    court.say(sent);
+    court.named = named;
+    return court.verdict(what, true);
+  };
+  const auto longer = [](Octets octets) {
+    octets.resize(octets.size() + 9000);
+    return octets;
+  };
+  EXPECT_EQ(verdict_of(read, read, read_bounds), Verdict::kUnseen);
+  EXPECT_EQ(verdict_of(read, read_request(1, kStag, 0, 999), read_bounds), Verdict::kRefuted);
+  EXPECT_EQ(verdict_of(read, read_request(1, kStag, 40, 60), read_bounds), Verdict::kRefuted)
+      << "another sink TO is due";
+  EXPECT_EQ(verdict_of(read, with(read_request(1, kStag, 40, 60), 18 + 11, 40), read_bounds), Verdict::kUnseen)
+      << "the rest of it";
+  EXPECT_EQ(verdict_of(written, written, bounds), Verdict::kUnseen);
+  EXPECT_EQ(verdict_of(written, with(written, 13, 9), bounds), Verdict::kRefuted) << "TO";
+  EXPECT_EQ(verdict_of(written, longer(written), bounds), Verdict::kRefuted);
+  EXPECT_EQ(verdict_of(written, longer(written), bounds, true), Verdict::kUnseen);
+  EXPECT_EQ(verdict_of(request, longer(request), too_long), Verdict::kRefuted);
+  EXPECT_EQ(verdict_of(request, with(request, 17, 40), too_long), Verdict::kRefuted) << "MO";
+}
+
+TEST(Accusation, TheSegmentsThatATerminateMayNameAreBounded) {
+  for (const std::size_t num : {SentSegments::kMax, SentSegments::kMax + 1}) {
+    Court court;
+    court.open();
+    for (std::size_t i = 0; i < num; ++i) court.write(kStag, 8 * i);
+    court.named = testing::tagged(Opcode::kWrite, kStag, 4, pattern(8));
+    const bool is_known = num == SentSegments::kMax;
+    EXPECT_EQ(court.verdict({Layer::kDdp, 1, 0x01}, true), is_known ? Verdict::kRefuted : Verdict::kUnseen) << num;
+  }
 }
 
 // The header in the Terminate is that of the first of two equal messages, too.

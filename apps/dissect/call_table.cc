@@ -53,7 +53,7 @@ CallTable::Call& CallTable::add(std::uint32_t xid, Timestamp time, const rpcrdma
   Call& call = *at->second;
   call.is_repeated = is_repeated;
   call.num_lost = num_lost_;
-  call.num_gaps = num_gaps_;
+  call.num_gaps = is_late_ ? kUnknownGaps : num_gaps_;
   call.time = time;
   num_repeated_ += is_repeated ? 1 : 0;
   count();
@@ -81,9 +81,31 @@ void CallTable::on_resumed(std::optional<std::uint32_t> num_lost) {
   if (num_lost) num_unknown_ += *num_lost - std::min<std::uint64_t>(*num_lost, num_answered);
 }
 
-void CallTable::on_unknown_answer() {
+void CallTable::on_unknown_answer(std::uint32_t xid) {
   if (has_gap_) ++num_answered_;
   if (!has_gap_ && num_unknown_ > 0) --num_unknown_;
+  if (!is_late_) return;
+  if (answered_.size() == kMaxPast || !count_.has_room(1)) {
+    has_forgotten_ = has_overflowed_ = true;
+    return;
+  }
+  answered_.push_back(xid);
+  count();
+}
+
+void CallTable::on_caught_up() {
+  is_late_ = false;
+  answered_ = {};
+  count();
+}
+
+bool CallTable::takes_early_answer(std::uint32_t xid) {
+  if (answered_.empty()) return false;
+  const auto found = std::ranges::find(answered_, xid);
+  if (found == answered_.end()) return false;
+  answered_.erase(found);
+  count();
+  return true;
 }
 
 // The Replies to all Calls with this XID may still come.

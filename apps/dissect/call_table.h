@@ -139,8 +139,14 @@ class CallTable {
   // num_lost: how many Sends of the side that calls are missing; empty if this is not known. Each may be a Call, whose
   // memory is offered until its Reply.
   void on_resumed(std::optional<std::uint32_t> num_lost);
+  // The side that answers has done so before the Calls come: until on_caught_up, RDMA Writes for them, and their
+  // answers, may have gone before them.
+  void on_overtaken() { is_late_ = true; }
+  void on_caught_up();
   // on_unknown_answer: an answer has an XID that no known Call has.
-  void on_unknown_answer();
+  void on_unknown_answer(std::uint32_t xid);
+  // Whether the answer to a Call with this XID went before it. It counts once.
+  bool takes_early_answer(std::uint32_t xid);
   // Whether a Reply with the XID of this Call answers this Call.
   bool is_certain(const Call& call) const { return !call.is_repeated && !has_gap_ && call.num_lost == num_lost_; }
   // Whether the capture has all RDMA Writes since this Call.
@@ -164,7 +170,9 @@ class CallTable {
     bool is_repeated = false;  // Call::is_repeated
   };
 
-  bool lacks_calls() const { return has_forgotten_ || has_gap_ || num_unknown_ > 0; }
+  static constexpr std::uint64_t kUnknownGaps = UINT64_MAX;  // Call::num_gaps of a late Call
+
+  bool lacks_calls() const { return has_forgotten_ || has_gap_ || is_late_ || num_unknown_ > 0; }
   void forget_all();
   void end_call(std::uint32_t xid, Had had);
   void note_past(Past past);
@@ -172,7 +180,7 @@ class CallTable {
   void forget_oldest_past();
   // count tells how many entries there are.
   void count() {
-    count_.set(calls_.size() + num_offered_ + num_heads_ + past_.size() / kPastOfEntry +
+    count_.set(calls_.size() + num_offered_ + num_heads_ + (past_.size() + answered_.size()) / kPastOfEntry +
                ahead_.size() * kEntriesOfHoled);
   }
   using Calls = absl::flat_hash_map<std::uint32_t, std::unique_ptr<Call>>;
@@ -192,8 +200,10 @@ class CallTable {
   std::size_t num_repeated_ = 0;                    // Calls that are open or in past_
   std::uint64_t num_gaps_ = 0, num_lost_ = 0;
   bool has_gap_ = false;
-  std::uint64_t num_unknown_ = 0;   // Calls that the capture may lack, and that may be open
-  std::uint64_t num_answered_ = 0;  // has_gap_: answers to such Calls
+  bool is_late_ = false;                 // see on_overtaken
+  std::vector<std::uint32_t> answered_;  // is_late_: the XIDs of answers that went before their Calls
+  std::uint64_t num_unknown_ = 0;        // Calls that the capture may lack, and that may be open
+  std::uint64_t num_answered_ = 0;       // has_gap_: answers to such Calls
   bool has_forgotten_ = false;
   bool has_overflowed_ = false;  // forget_all
   EntryCount count_;

@@ -53,6 +53,25 @@ TEST(CallTable, TheNextSegmentMakesItForgetTheOthers) {
   EXPECT_TRUE(calls.has_forgotten());
 }
 
+TEST(CallTable, AnswersThatWentBeforeTheirCallsAreBounded) {
+  HeldEntries held;
+  CallTable::Pool pool;
+  CallTable calls(held, pool);
+  calls.on_overtaken();
+  EXPECT_TRUE(calls.has_forgotten());
+  for (std::uint32_t xid = 0; xid < CallTable::kMaxPast; ++xid) calls.on_unknown_answer(xid);
+  EXPECT_GT(held.now, 0u);
+  EXPECT_FALSE(calls.has_overflowed());
+  EXPECT_TRUE(calls.takes_early_answer(7));
+  EXPECT_FALSE(calls.takes_early_answer(7));
+  calls.on_unknown_answer(7);
+  calls.on_unknown_answer(CallTable::kMaxPast);
+  EXPECT_TRUE(calls.has_overflowed());
+  calls.on_caught_up();
+  EXPECT_FALSE(calls.takes_early_answer(8));
+  EXPECT_EQ(held.now, 0u);
+}
+
 TEST(CallTable, OfEndedCallsTheLastOnesAreKnown) {
   HeldEntries held;
   CallTable::Pool pool;

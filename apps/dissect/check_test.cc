@@ -221,7 +221,7 @@ TEST(CheckTest, NamesAFewOfManyUnjudgedConnections) {
 }
 
 Octets terminate_of(std::uint8_t layer_etype, std::uint8_t code, const Octets& ulpdu) {
-  Octets body{layer_etype, code, 0xc0, 0, 0, 0};
+  Octets body{layer_etype, code, 0xc0, 0, 0, static_cast<std::uint8_t>(ulpdu.size())};
   body.insert(body.end(), ulpdu.begin(), ulpdu.begin() + 18);
   return untagged(rdmap::Opcode::kTerminate, 1, body);
 }

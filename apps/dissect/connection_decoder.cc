@@ -1,5 +1,6 @@
 #include "apps/dissect/connection_decoder.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -28,6 +29,24 @@ std::string_view without_cut_note(std::string_view text) {
   return text;
 }
 
+// The sequence number behind the last octet.
+std::uint32_t end_seq(const TcpSegment& segment) {
+  return segment.seq + static_cast<std::uint32_t>(segment.payload_len);
+}
+
+// The first `num` octets, and the rest with everything else that the segment has.
+std::pair<TcpSegment, TcpSegment> split(const TcpSegment& segment, std::size_t num) {
+  TcpSegment front = segment, rest = segment;
+  front.payload = segment.payload.first(std::min(num, segment.payload.size()));
+  front.payload_len = num;
+  front.fin = false;
+  front.comments = {};
+  rest.seq += static_cast<std::uint32_t>(num);
+  rest.payload = segment.payload.subspan(front.payload.size());
+  rest.payload_len -= num;
+  return {front, rest};
+}
+
 }  // namespace
 
 ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener, Numbers& numbers, Held& held,
@@ -41,8 +60,7 @@ ConnectionDecoder::ConnectionDecoder(const Options& options, Listener& listener,
       rpc_(options, held.header, held.calls, held.messages, held.entries),
       rdmap_(options, rpc_, held.messages, held.entries),
       first_(*this, 0, held.segments),
-      second_(*this, 1, held.segments),
-      waiting_(held.segments) {}
+      second_(*this, 1, held.segments) {}
 
 void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   last_ = segment.time;
@@ -57,18 +75,33 @@ void ConnectionDecoder::on_segment(const TcpSegment& segment) {
   }
   if (segment.has_ack) direction(1 - end).tcp.on_ack(segment.ack);
   note_sent(segment, from);
-  if (!waiting_.empty()) settle_waiting(segment, end);
-  if (has_to_wait(segment, end)) {
-    waiting_end_ = end;
-    return waiting_.hold(segment);
+  if (from.tcp.is_silent()) note_late_side(segment, end);
+  if (is_waiting()) {
+    if (segment.rst || first_.waiting.is_overdue(last_) || second_.waiting.is_overdue(last_)) take_all_waiting();
+    pass_lost(segment, end);
+    if (const std::size_t num = num_older(segment, end); num != 0) {
+      const auto [older, rest] = split(segment, num);
+      take(older, end);
+      take_waiting();
+      return take_or_hold(rest, end);
+    }
   }
+  take_or_hold(segment, end);
+}
+
+void ConnectionDecoder::take_or_hold(const TcpSegment& segment, int end) {
+  if (has_to_wait(segment, end)) return direction(end).waiting.hold(segment);
   take(segment, end);
-  if (!waiting_.empty()) take_waiting(false);
+  take_waiting();
 }
 
 void ConnectionDecoder::take(const TcpSegment& segment, int end) {
   Direction& from = direction(end);
   from.tcp.on_segment(segment, from.mpa);
+  if (from.late_until && !lacks_octets_before(end, *from.late_until)) {
+    from.late_until.reset();
+    rdmap_.on_caught_up(side_of(end));
+  }
   if (from.mpa.has_begun()) from.note_first_octets();
   if (segment.fin || segment.rst) on_end(segment, end);
   if (!ends_waiting_.empty()) tell_ends(false);
@@ -115,10 +148,11 @@ void ConnectionDecoder::note_sent(const TcpSegment& segment, Direction& from) {
 }
 
 // What a side sends may answer the octets that its segment acknowledges. If the capture does not have them yet, it has
-// the packets of the two sides in another order than they came, or it has lost some.
+// the packets of the two sides in another order than they came, or it has lost some. Octets that have come before
+// answer nothing.
 bool ConnectionDecoder::has_to_wait(const TcpSegment& segment, int end) const {
-  if (segment.payload_len == 0 || segment.syn || segment.fin || segment.rst) return false;
-  if (!waiting_.empty()) return waiting_end_ == end;
+  if ((segment.payload_len == 0 && !segment.fin) || segment.syn || segment.rst) return false;
+  if (!segment.fin && direction(end).tcp.has_octets_before(end_seq(segment))) return false;
   return segment.has_ack && lacks_octets_before(1 - end, segment.ack);
 }
 
@@ -128,31 +162,76 @@ bool ConnectionDecoder::lacks_octets_before(int end, std::uint32_t ack) const {
   return direction(end).tcp.lacks_octets_before(ack - fin);
 }
 
-// A segment of the other side that begins behind the acknowledged octets shows that these are lost.
-void ConnectionDecoder::settle_waiting(const TcpSegment& segment, int end) {
-  const bool is_last = segment.syn || segment.fin || segment.rst;
-  if (is_last || waiting_.is_overdue(segment.time)) return take_waiting(true);
-  if (end == waiting_end_ || segment.payload_len == 0) return;
+// A segment acknowledges one that waits at the other side, and that one acknowledges a part of it: these first octets
+// come again, together with newer ones. Returns their number.
+std::size_t ConnectionDecoder::num_older(const TcpSegment& segment, int end) const {
+  const WaitingSegments& other = direction(1 - end).waiting;
+  if (other.empty() || !segment.has_ack || segment.syn) return 0;
+  const TcpSegment& first = other.front();
+  const std::int64_t num = seq_distance(segment.seq, first.ack);
+  const bool is_part = num > 0 && num < static_cast<std::int64_t>(segment.payload_len);
+  return is_part && seq_distance(end_seq(first), segment.ack) >= 0 ? static_cast<std::size_t>(num) : 0;
+}
+
+// A segment that begins behind octets which waiting ones acknowledge shows that these octets are lost.
+void ConnectionDecoder::pass_lost(const TcpSegment& segment, int end) {
+  if (segment.payload_len == 0 && !segment.fin) return;
   Direction& from = direction(end);
-  while (!waiting_.empty() && seq_distance(waiting_.ack(), segment.seq) >= 0) {
-    from.tcp.give_up(waiting_.ack(), {segment.packet, segment.time}, from.mpa);
-    take_waiting(false);
+  const WaitingSegments& other = direction(1 - end).waiting;
+  while (!other.empty() && seq_distance(other.front().ack, segment.seq) >= 0) {
+    const std::uint32_t lost_until = other.front().ack;
+    // Octets that are here are not lost.
+    while (!from.waiting.empty() && seq_distance(from.waiting.front().seq, lost_until) > 0) take_first_waiting(end);
+    from.tcp.give_up(lost_until, {segment.packet, segment.time}, from.mpa);
+    take_waiting();
   }
 }
 
-// `all`: also segments whose acknowledged octets have not come.
-void ConnectionDecoder::take_waiting(bool all) {
-  while (!waiting_.empty()) {
-    const bool is_early = lacks_octets_before(1 - waiting_end_, waiting_.ack());
-    if (is_early && !all) return;
-    if (is_early) rdmap_.on_overtaken(side_of(1 - waiting_end_));
-    auto oldest = waiting_.take();
-    take(oldest.segment(), waiting_end_);
+// Takes the segments whose acknowledged octets have come.
+void ConnectionDecoder::take_waiting() {
+  const auto take_ready = [this](int end) {
+    const WaitingSegments& waiting = direction(end).waiting;
+    if (waiting.empty() || lacks_octets_before(1 - end, waiting.front().ack)) return false;
+    take_first_waiting(end);
+    return true;
+  };
+  while (take_ready(0) || take_ready(1)) continue;
+}
+
+// Takes a segment, whether its acknowledged octets have come or not.
+void ConnectionDecoder::take_first_waiting(int end) {
+  auto first = direction(end).waiting.take();
+  const TcpSegment segment = first.segment();
+  if (lacks_octets_before(1 - end, segment.ack)) overtake(1 - end, segment.ack);
+  take(segment, end);
+}
+
+// The segment that was sent first goes first, as far as the time of the capture tells.
+void ConnectionDecoder::take_all_waiting() {
+  while (is_waiting()) {
+    const bool is_second = first_.waiting.empty() ||
+                           (!second_.waiting.empty() && second_.waiting.front().time < first_.waiting.front().time);
+    take_first_waiting(is_second ? 1 : 0);
+    take_waiting();
   }
+}
+
+// Nothing waited for a side of which the capture had nothing. Its first octets may have been answered.
+void ConnectionDecoder::note_late_side(const TcpSegment& segment, int end) {
+  if (!segment.syn && segment.payload_len == 0) return;
+  const auto acked = direction(end).tcp.acked();
+  if (acked && seq_distance(segment.seq + (segment.syn ? 1 : 0), *acked) > 0) overtake(end, *acked);
+}
+
+// The other side has answered octets before `ack` that come late, or never.
+void ConnectionDecoder::overtake(int end, std::uint32_t ack) {
+  Direction& late = direction(end);
+  if (!late.late_until || seq_distance(*late.late_until, ack) > 0) late.late_until = ack;
+  rdmap_.on_overtaken(side_of(end));
 }
 
 void ConnectionDecoder::finish() {
-  take_waiting(true);
+  take_all_waiting();
   first_.tcp.finish(first_.mpa);
   second_.tcp.finish(second_.mpa);
   tell_ends(true);
@@ -173,10 +252,7 @@ void ConnectionDecoder::on_end(const TcpSegment& segment, int end) {
   has_fin |= segment.fin;
   was_reset_ |= segment.rst;
   if (!is_new) return;
-  ends_waiting_.push_back({{segment.packet, segment.time},
-                           end,
-                           segment.rst,
-                           segment.seq + static_cast<std::uint32_t>(segment.payload_len)});
+  ends_waiting_.push_back({{segment.packet, segment.time}, end, segment.rst, end_seq(segment)});
 }
 
 // A FIN is told behind the octets before it, and a RST behind all octets of both sides. `all`: nothing more comes.
@@ -307,8 +383,12 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   if (frame.kind == mpa::FrameKind::kReply) judge_early_reply(of_.frame_);
   of_.frame_.facts.is_startup = true;
   of_.tell_frame();
+  if (!peer) return;
   // FPDUs that came before this frame waited for its terms.
-  if (peer) of_.direction(1 - end_).mpa.resume(arrival);
+  Direction& waiting = of_.direction(1 - end_);
+  // Where its acknowledgment shows that it came before, the order is known.
+  if (waiting.mpa.has_begun() && !waiting.is_early_) of_.rdmap_.on_early_fpdu();
+  waiting.mpa.resume(arrival);
 }
 
 // The packets of the two sides can be captured in another order than they were sent. But a Reply whose segment

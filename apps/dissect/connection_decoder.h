@@ -62,7 +62,8 @@ class ConnectionDecoder {
   // Direction: what one end sends.
   class Direction final : public MpaHalf::Sink {
    public:
-    Direction(ConnectionDecoder& of, int end, HeldOctets& held) : tcp(held), mpa(*this), of_(of), end_(end) {}
+    Direction(ConnectionDecoder& of, int end, HeldOctets& held)
+        : tcp(held), mpa(*this), waiting(held), of_(of), end_(end) {}
 
     void on_startup_frame(const mpa::StartupFrame& frame, ConstBytes wire, const Arrival& arrival) override;
     void on_bad_startup_frame(const mpa::BadFrame& why, ConstBytes wire, const Arrival& arrival) override;
@@ -77,8 +78,11 @@ class ConnectionDecoder {
     TcpHalf tcp;
     MpaHalf mpa;
     std::optional<mpa::StartupFrame> startup;
+    WaitingSegments waiting;
     bool saw_syn = false;
     std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
+    // Octets before it come late: the other side has answered them before. Empty: none do.
+    std::optional<std::uint32_t> late_until;
 
     // Octets came behind the startup frame.
     void note_first_octets();
@@ -96,10 +100,17 @@ class ConnectionDecoder {
   void on_syn(const TcpSegment& segment, Direction& from, Direction& to);
   static bool is_stray_reset(const TcpSegment& segment, const Direction& from);
   static void note_sent(const TcpSegment& segment, Direction& from);
+  bool is_waiting() const { return !first_.waiting.empty() || !second_.waiting.empty(); }
   bool has_to_wait(const TcpSegment& segment, int end) const;
   bool lacks_octets_before(int end, std::uint32_t ack) const;
-  void settle_waiting(const TcpSegment& segment, int end);
-  void take_waiting(bool all);
+  std::size_t num_older(const TcpSegment& segment, int end) const;
+  void take_or_hold(const TcpSegment& segment, int end);
+  void pass_lost(const TcpSegment& segment, int end);
+  void take_waiting();
+  void take_first_waiting(int end);
+  void take_all_waiting();
+  void note_late_side(const TcpSegment& segment, int end);
+  void overtake(int end, std::uint32_t ack);
   void take(const TcpSegment& segment, int end);
   void begin_frame(int end, const Arrival& arrival, ConstBytes wire);
   void tell_frame();
@@ -149,8 +160,6 @@ class ConnectionDecoder {
   RdmapDecoder rdmap_;
   FaultLog faults_;
   Direction first_, second_;
-  WaitingSegments waiting_;  // of waiting_end_
-  int waiting_end_ = 0;
 };
 
 }  // namespace weft::apps::dissect

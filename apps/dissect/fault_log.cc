@@ -25,6 +25,26 @@ std::string header_of(ConstBytes ulpdu) {
   return octets_str(ulpdu.first(std::min(len, ulpdu.size())));
 }
 
+// Whether a receiver may answer a finding with this Terminate. One that has asked for no RDMA Read Response may say
+// that nothing awaits the opcode.
+bool can_answer(std::string_view requirement, const Ending& ending, const rdmap::Terminate& what) {
+  return ending == Ending::by(what) || (requirement == "RDMAP-5.2.2-05" && what == rdmap::kUnexpectedOpcode);
+}
+
+// Whether a Terminate says that a tagged segment has no right place at its receiver.
+bool is_about_place(const rdmap::Terminate& what) {
+  constexpr std::uint8_t kTagged = 1, kNotAssociated = 0x02;
+  return what.layer == rdmap::Layer::kDdp && what.etype == kTagged && what.code <= kNotAssociated;
+}
+
+// What the message that a Terminate names says against it. Empty: nothing.
+std::optional<std::string> named_refutation(const rdmap::TerminateMessage& message, const Facts& facts) {
+  if (facts.names_unsent) return "it names a message that the other side has not sent";
+  if (!facts.misnamed.empty()) return fmt::format("it names {}, which the other side has not sent", facts.misnamed);
+  if (facts.names_asked && is_about_place(message.what)) return "its own RDMA Read Request names this place";
+  return std::nullopt;
+}
+
 Finding refuted(const rdmap::TerminateMessage& message, std::string_view requirement, std::string_view why) {
   return {.requirement = requirement,
           .what = fmt::format("this Terminate says: {}; the capture refutes it: {}",
@@ -83,9 +103,9 @@ void FaultLog::weigh(Frame& frame, const Record& accused) {
     return weigh_setup(*message, frame, accused);
   }
   const Joined joined = join(*message, other_half, *blame);
-  const std::string why = joined.has_code            ? ""
-                          : frame.facts.names_unsent ? "it names a message that the other side has not sent"
-                                                     : refutation_of(*message, accused, other_half);
+  const std::string why =
+      joined.has_code ? ""
+                      : named_refutation(*message, frame.facts).value_or(refutation_of(*message, accused, other_half));
   if (!why.empty()) blame->confirms.reset();
   blame->verdict = blame->confirms ? Verdict::kConfirmed : why.empty() ? Verdict::kUnseen : Verdict::kRefuted;
   frame.facts.verdict = blame->verdict;
@@ -113,8 +133,8 @@ FaultLog::Joined FaultLog::join(const rdmap::TerminateMessage& message, const Ha
   const auto is_named = [&](const Fault& one) { return one.header.starts_with(header) && one.ending.is_fatal(); };
   // A message can have several faults.
   auto fault = last([&](const Fault& one) {
-    return header.empty() ? one.ending == due || one.requirement == blame.requirement
-                          : is_named(one) && one.ending == due;
+    const bool has_ending = can_answer(one.requirement, one.ending, what);
+    return header.empty() ? has_ending || one.requirement == blame.requirement : is_named(one) && has_ending;
   });
   const bool has_code = fault != accused.faults.rend();
   if (!has_code && !header.empty()) fault = last(is_named);

@@ -242,6 +242,7 @@ FpduFinder::Guess MpaHalf::try_proven(ConstBytes octets) {
 void MpaHalf::begin_search() {
   state_ = State::kSearch;
   if (num_proven_ < kProof) num_proven_ = 0;
+  num_fitting_ = 0;
   was_bad_crc_ = false;
 }
 
@@ -272,6 +273,9 @@ CrcVerdict MpaHalf::report_fpdu(ConstBytes wire, std::size_t ulpdu_len, bool cut
   fpdu.crc = cut ? CrcVerdict::kUnknown : judge_crc(wire);
   fpdu.follows_bad_crc = was_bad_crc_;
   fpdu.marker_mistake = std::exchange(marker_mistake_, MarkerMistake::kNone);
+  if (!terms_.is_known && !cut && fpdu.crc != CrcVerdict::kBad) {
+    num_fitting_ = std::min(kProof, num_fitting_ + wire.size());
+  }
   if (!terms_.is_known && terms_.crc && fpdu.crc == CrcVerdict::kGood) {
     num_proven_ = std::min(kProof, num_proven_ + wire.size());
   }
@@ -304,15 +308,17 @@ CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
 }
 
 // The capture lacks the rest of the FPDU that has begun. If its length is certain, its front is reported and its rest
-// skipped. More octets than that length have waited for the guess about Markers only if the terms are wrong.
+// skipped. No CRC proves the front: where it is only a guess that there are Markers or none, its header may be wrong.
+// More octets than that length have waited for the guess about Markers only if the terms are wrong.
 void MpaHalf::report_front(const Arrival& arrival) {
   using Guess = FpduFinder::Guess;
   const bool is_open = may_have_other_markers() && try_other_markers(pending_, true) == Guess::kMore;
   if (is_open && pending_.size() >= mpa::kMarkerLen) return;
   const mpa::MarkerLayout markers = layout();
   const std::size_t length_end = markers.stream_len(mpa::kUlpduLengthLen);
+  const bool is_certain = terms_.is_known && !was_bad_crc_;
   const bool can_be_told =
-      (terms_.is_known && !was_bad_crc_) || FpduFinder::try_headers(pending_, shape(), 1) == Guess::kYes;
+      is_certain || (knows_shape() && FpduFinder::try_headers(pending_, shape(), 1) == Guess::kYes);
   if (pending_.size() < length_end || !can_be_told) return;
   const std::size_t ulpdu_len = ulpdu_length(ConstBytes(pending_).subspan(length_end - 2));
   const std::size_t len = markers.stream_len(mpa::fpdu_len(ulpdu_len));

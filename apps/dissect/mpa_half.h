@@ -128,6 +128,8 @@ class MpaHalf final : public TcpHalf::Sink {
   void report_front(const Arrival& arrival);
   // Whether FPDUs whose CRCs fit have shown the terms: what stands where the next one begins is one, right or wrong.
   bool has_proof() const { return terms_.is_known || num_proven_ >= kProof; }
+  // Whether FPDUs that fit have shown where Markers are. Without CRCs, their headers have to do.
+  bool knows_shape() const { return has_proof() || num_fitting_ >= kProof; }
   FpduFinder::Guess try_proven(ConstBytes octets);
   // Whether the FPDU here is worth telling.
   FpduFinder::Guess can_tell(ConstBytes octets);
@@ -161,8 +163,10 @@ class MpaHalf final : public TcpHalf::Sink {
   bool told_gap_ = false;         // kSearch: Sink::on_gap was called
   Arrival last_ = {};             // of octets
   std::uint64_t num_proven_ = 0;  // see kProof; up to kProof, since the last search
-  bool is_damaged_ = false;       // kSearch: it began at the start of an FPDU, and no octets are missing since
-  bool is_ending_ = false;        // nothing more comes
+  // Octets of whole FPDUs that fit the guess, one behind the other, since the last search; up to kProof.
+  std::uint64_t num_fitting_ = 0;
+  bool is_damaged_ = false;  // kSearch: it began at the start of an FPDU, and no octets are missing since
+  bool is_ending_ = false;   // nothing more comes
   bool has_tried_markers_ = false;
   MarkerMistake marker_mistake_ = MarkerMistake::kNone;  // not told yet
   bool was_found_ = false;                               // kFpdus: the search has accepted the FPDU here

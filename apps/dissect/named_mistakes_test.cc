@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "apps/dissect/testing/rpc2.h"
 
 namespace weft::apps::dissect {
@@ -17,6 +19,7 @@ using ::testing::Not;
 using testing::Octets;
 using testing::pattern;
 using testing::startup;
+using testing::tagged;
 using testing::Talk;
 using testing::Told;
 using testing::untagged;
@@ -139,6 +142,41 @@ TEST(NamedMistakes, AMessageOfOneSegmentWithoutLIsNamed) {
         EXPECT_THAT(told.findings, Not(named)) << static_cast<int>(one.opcode);
       } else {
         EXPECT_THAT(told.findings, ElementsAre("DDP-4.1-04")) << static_cast<int>(one.opcode);
+      }
+    }
+  }
+}
+
+// The control bytes of a Terminate say how long it is.
+TEST(NamedMistakes, ATerminateOfSeveralSegmentsEndsWhereItsControlBytesSay) {
+  const Octets request = untagged(Opcode::kReadRequest, 1, Octets(28));
+  const Octets written = tagged(Opcode::kWrite, 7, 0, Octets(8));
+  const auto body_of = [](const Octets& named, bool has_rdma_header) {
+    const bool is_tagged = (named[0] & 0x80) != 0;
+    const auto bits = static_cast<std::uint8_t>(has_rdma_header ? 0xe0 : 0xc0);
+    Octets body = {static_cast<std::uint8_t>(has_rdma_header ? 0x01 : 0x11), 0, bits, 0};
+    body.insert(body.end(), {0, static_cast<std::uint8_t>(named.size())});
+    body.insert(body.end(), named.begin(), named.begin() + (has_rdma_header ? 46 : is_tagged ? 14 : 18));
+    return body;
+  };
+  for (const Octets& body : {body_of(request, true), body_of(request, false), body_of(written, false)}) {
+    for (const std::size_t cut : {std::size_t{2}, std::size_t{4}, std::size_t{6}, body.size() - 1}) {
+      for (const bool last : {true, false}) {
+        Told told;
+        Dissector dissector({}, told);
+        Wire wire(dissector);
+        wire.open();
+        wire.send(Wire::kClient, wire.fpdu(Wire::kClient, request));
+        wire.send(Wire::kClient, wire.fpdu(Wire::kClient, written));
+        const auto middle = body.begin() + static_cast<std::ptrdiff_t>(cut);
+        const auto send = [&](const Octets& part, std::size_t mo, bool is_last) {
+          wire.send(Wire::kServer, wire.fpdu(Wire::kServer, untagged(Opcode::kTerminate, 1, part,
+                                                                     static_cast<std::uint32_t>(mo), is_last)));
+        };
+        send({body.begin(), middle}, 0, false);
+        EXPECT_THAT(told.findings, Not(Contains("DDP-4.1-04"))) << cut << " of " << body.size();
+        send({middle, body.end()}, cut, last);
+        EXPECT_EQ(std::ranges::count(told.findings, "DDP-4.1-04"), last ? 0 : 1) << cut << " of " << body.size();
       }
     }
   }

@@ -154,6 +154,30 @@ TEST_P(PartialCaptureTest, FlippedBitsInTheMiddleOfAConnectionAreNamed) {
   EXPECT_THAT(told.findings, ::testing::SizeIs(::testing::Ge(25u)));
 }
 
+// The first FPDU may be too short for a Marker: whether the next one has some is a guess, and so is its header.
+TEST_P(PartialCaptureTest, AnFpduThatTheCaptureCutIsNotReadByAGuess) {
+  constexpr std::uint32_t kStartup = 4;
+  for (std::uint32_t first = kStartup + 1; first < kStartup + 400; ++first) {
+    Told all;
+    Dissector one({}, all);
+    Wire wire(
+        [&](const TcpSegment& segment) {
+          if (segment.packet < first) return;
+          TcpSegment seen = segment;
+          if (segment.packet == first + 1)
+            seen.payload = segment.payload.first(std::min<std::size_t>(segment.payload.size(), 48));
+          one.on_segment(seen);
+        },
+        GetParam().markers, GetParam().crc);
+    wire.open(GetParam().markers, GetParam().crc);
+    for (std::uint32_t msn = 1; msn < first + 4; ++msn) {
+      wire.send(Wire::kClient, wire.fpdu(Wire::kClient, untagged(Opcode::kSend, msn, pattern(20 + msn % 5 * 44))));
+    }
+    one.finish();
+    ASSERT_THAT(all.findings, IsEmpty()) << first;
+  }
+}
+
 // Packets of the two directions can be captured in another order than they were sent: FPDUs come before the Reply.
 TEST_P(PartialCaptureTest, FpdusBeforeTheReplyAreNotOutOfOrder) {
   std::optional<TcpSegment> late;

@@ -60,7 +60,7 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
   if (!version_) {
     // An FPDU before the Reply, or without one: the directions are not in their order.
     half(from).was_early = true;
-    rules_.stop("an FPDU stands before the MPA startup frames of both sides, or without them");
+    on_early_fpdu();
   }
   rules_.on_fpdu(from, frame);
   if (fpdu.crc == CrcVerdict::kBad) return on_damaged(from, fpdu, frame);
@@ -88,6 +88,10 @@ void RdmapDecoder::on_fpdu(Side from, const Fpdu& fpdu, Frame& frame) {
         }
       },
       segment->header);
+}
+
+void RdmapDecoder::on_early_fpdu() {
+  rules_.stop("an FPDU stands before the MPA startup frames of both sides, or without them");
 }
 
 // The octets of an FPDU whose CRC does not fit may be any: they are told, and prove nothing.
@@ -133,13 +137,16 @@ void RdmapDecoder::on_gap(Side from) {
   own.writes.on_gap();
   own.read_responses.on_gap();
   own.stags.on_gap();
+  own.sent.on_gap();
   own.rtr_due = {};
 }
 
 void RdmapDecoder::on_overtaken(Side of) {
   note_gap(of, "a packet acknowledges bytes that the capture does not have before it");
+  upper_.on_overtaken(of);
   for (UntaggedQueue& queue : half(of).queues) queue.on_overtaken();
   half(of).stags.on_gap();
+  half(of).sent.on_gap();
 }
 
 Record RdmapDecoder::record(Side accused) const {
@@ -177,6 +184,8 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
                              Frame& frame) {
   tell_segment(header, payload.size(), len, options_, frame);
   half(from).stags.on_sent(header.stag);
+  half(from).sent.on_sent(
+      {.place = SentSegments::place_of(header), .len = ddp::kTaggedHeaderLen + len, .payload_len = len});
   half(from).deeds |= kSentMessage | (len != 0 ? kSentTagged : 0);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
@@ -192,7 +201,8 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
   }
   const Opcode opcode{control.opcode};
   rules_.on_tagged(from, opcode, header.last, frame);
-  if (opcode == Opcode::kReadResponse) rules_.on_read_response(from, header, len, frame);
+  if (opcode == Opcode::kReadResponse && rules_.on_read_response(from, header, len, frame))
+    half(from).sent.note_asked();
   const bool is_write = opcode == Opcode::kWrite;
   TaggedMessages& messages = is_write ? half(from).writes : half(from).read_responses;
   messages.judge(header, len, !is_write, frame);
@@ -229,6 +239,11 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   tell_segment(header, payload.size(), len, options_, frame);
   note_deeds(half(from), header, len);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
+  const bool is_read = Opcode{control.opcode} == Opcode::kReadRequest;
+  half(from).sent.on_sent({.place = SentSegments::place_of(header),
+                           .len = ddp::kUntaggedHeaderLen + len,
+                           .payload_len = len,
+                           .read = is_read ? rdmap::parse_read_request_header(payload) : std::nullopt});
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
   if (control.opcode < rdmap::kNumOpcodes7306) {
@@ -244,9 +259,9 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidQn))});
     return;
   }
-  if (!header.last) find_missing_last(header, len, frame);
   UntaggedQueue& queue = half(from).queues[header.qn];
   const bool is_end = queue.take(header, payload, len, frame);
+  if (!header.last) find_missing_last(header, queue.octets(), len, frame);
   const auto num_lost = queue.resumed();
   if (num_lost && header.qn == 0) upper_.on_resumed(from, *num_lost);
   if (!is_end) return;
@@ -285,28 +300,37 @@ void RdmapDecoder::on_message(Side from, const ddp::UntaggedHeader& header, cons
   }
 }
 
+// What of the named message shows that the side has not sent it. Empty: it may have.
+std::string RdmapDecoder::unsent_message(const Half& half, const ddp::Segment& named) {
+  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&named.header)) {
+    return half.stags.may_have_sent(tagged->stag) ? "" : fmt::format("STag {:#010x}", tagged->stag.value);
+  }
+  const auto& untagged = std::get<ddp::UntaggedHeader>(named.header);
+  if (untagged.qn >= kNumQueues || half.queues[untagged.qn].may_have_sent(untagged.msn)) return "";
+  return fmt::format("MSN {} of queue {}", untagged.msn.value, untagged.qn);
+}
+
 // RFC 5040 section 7.1: the header in a Terminate is that of a message which has come. siw may write any MSN.
 void RdmapDecoder::judge_terminated(Side from, Frame& frame) const {
   const auto message = rdmap::parse_terminate(frame.message);
   if (!message || message->siw) return;
-  const auto segment = ddp::parse_segment_wire(message->ddp());
-  if (!segment) return;
+  const auto named = ddp::parse_segment_wire(message->ddp());
+  if (!named) return;
   const Half& other_half = halves_[static_cast<std::size_t>(other(from))];
   if (other_half.has_unread) return;  // the receiver may have refused a message there by its headers
-  std::string what;
-  std::string_view requirement = "RDMAP-7.1-03";
-  if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&segment->header)) {
-    if (other_half.stags.may_have_sent(tagged->stag)) return;
-    what = fmt::format("STag {:#010x}", tagged->stag.value);
-  } else {
-    const auto& untagged = std::get<ddp::UntaggedHeader>(segment->header);
-    if (untagged.qn >= kNumQueues || other_half.queues[untagged.qn].may_have_sent(untagged.msn)) return;
-    what = fmt::format("MSN {} of queue {}", untagged.msn.value, untagged.qn);
-    if (Opcode{rdmap::parse_control(untagged.rsvd_ulp).opcode} == Opcode::kReadRequest) requirement = "RDMAP-7.1-04";
+  const std::string what = unsent_message(other_half, *named);
+  if (what.empty()) {
+    SentSegments::Weighed weighed = other_half.sent.weigh(*named, *message);
+    frame.facts.names_asked = weighed.is_asked;
+    frame.facts.misnamed = std::move(weighed.unsent);
+    return;
   }
+  const auto* untagged = std::get_if<ddp::UntaggedHeader>(&named->header);
+  const bool is_read =
+      untagged != nullptr && Opcode{rdmap::parse_control(untagged->rsvd_ulp).opcode} == Opcode::kReadRequest;
   frame.facts.names_unsent = true;
   frame.findings.push_back(
-      {requirement,
+      {is_read ? "RDMAP-7.1-04" : "RDMAP-7.1-03",
        fmt::format("the terminated header has {}, and the other side has not sent it yet", what),
        "the receiver blames another message, or none",
        {Source::kMessage, rdmap::kTerminateControlLen + 2, static_cast<std::uint32_t>(message->ddp_header_len)}});

@@ -8,6 +8,7 @@
 #include "apps/dissect/accusation.h"
 #include "apps/dissect/frame.h"
 #include "apps/dissect/mpa_half.h"
+#include "apps/dissect/sent_segments.h"
 #include "apps/dissect/sent_stags.h"
 #include "apps/dissect/stream_rules.h"
 #include "apps/dissect/tagged_messages.h"
@@ -54,6 +55,10 @@ class UpperLayer {
   // on_resumed comes behind on_gap, with the next Send. num_lost: how many messages for Receives of the other side the
   // capture lacks; empty if this is not known.
   virtual void on_resumed(Side from, std::optional<std::uint32_t> num_lost) = 0;
+  // on_overtaken comes behind on_gap: the other side has answered octets of this side that come late. They have come
+  // with on_caught_up, or are lost.
+  virtual void on_overtaken(Side of) = 0;
+  virtual void on_caught_up(Side of) = 0;
   // on_written: octets of an RDMA Write that goes on at another place. on_transfer tells of its last octets.
   virtual void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) = 0;
   // Adds to the line that tells the transfer.
@@ -98,6 +103,10 @@ class RdmapDecoder {
   void on_gap(Side from);
   // The other side has answered octets of this side that the capture does not have yet.
   void on_overtaken(Side of);
+  // These octets have come, or are lost.
+  void on_caught_up(Side of) { upper_.on_caught_up(of); }
+  // An FPDU stands before the startup frames of both sides, or without them.
+  void on_early_fpdu();
   // The capture does not have the two directions in their order.
   void on_disorder(std::string_view why) { rules_.stop(why); }
   // Why the rules about both sides are not judged; empty: they are.
@@ -113,11 +122,13 @@ class RdmapDecoder {
   struct Half {
     Half(HeldMessages& messages, HeldEntries& entries)
         : queues{UntaggedQueue(messages), UntaggedQueue(messages), UntaggedQueue(messages), UntaggedQueue(messages)},
-          stags(entries) {}
+          stags(entries),
+          sent(entries) {}
 
     std::array<UntaggedQueue, kNumQueues> queues;
     TaggedMessages writes, read_responses;
-    SentStags stags;           // of its tagged segments
+    SentStags stags;  // of its tagged segments
+    SentSegments sent;
     mpa::RtrSet rtr_due = {};  // what the next message has to be
     bool was_early = false;    // an FPDU came before the startup frames of both sides
     bool has_unread = false;   // see set_unread
@@ -135,6 +146,7 @@ class RdmapDecoder {
   void tell_tagged(Side from, rdmap::Opcode opcode, const TaggedMessages::Stretch& stretch, Frame& frame,
                    LayerWriter& layer);
   void judge_terminated(Side from, Frame& frame) const;
+  static std::string unsent_message(const Half& half, const ddp::Segment& named);
   void note_deeds(Half& own, const ddp::UntaggedHeader& header, std::size_t len);
   void on_message(Side from, const ddp::UntaggedHeader& header, const UntaggedQueue& queue, Frame& frame);
   void tell_send(Side from, rdmap::Opcode opcode, const ddp::UntaggedHeader& header, const UntaggedQueue& queue,

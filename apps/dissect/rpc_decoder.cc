@@ -227,9 +227,16 @@ void RpcDecoder::on_unreadable(const Send& send, Frame& frame) {
   if (!protocol_) return;
   flow_.on_message(send.from, nullptr, send.len, is_judging(send.in_order, send.from), frame);
   LayerWriter(frame, LayerKind::kRpcRdma, options_).text("no RPC-over-RDMA header");
-  if (!is_whole) return;
+  if (!is_whole || !is_due_version(send)) return;
   const bool to_responder = knows_sides_ && send.from == Side::kClient;
   frame.findings.push_back(header_fault(*protocol_, send.octets, to_responder, is_settled_));
+}
+
+// The version may have been settled by messages that came later.
+bool RpcDecoder::is_due_version(const Send& send) const {
+  constexpr std::size_t kVersionAt = 4;
+  const std::uint32_t due = *protocol_ == Protocol::k1 ? 1 : 2;
+  return is_judging(send.in_order, send.from) || word_at(send.octets, kVersionAt).value_or(due) == due;
 }
 
 // An error goes to the side that called.
@@ -245,7 +252,7 @@ void RpcDecoder::on_error(const TransportHeader& header, const Send& send, bool 
                       .num_uncaused = flow_.num_uncaused(caller)},
                      frame);
   }
-  if (half(caller).calls.find(header.xid) == nullptr) half(caller).calls.on_unknown_answer();
+  if (half(caller).calls.find(header.xid) == nullptr) half(caller).calls.on_unknown_answer(header.xid);
   half(caller).calls.refuse(header.xid);
 }
 
@@ -343,13 +350,15 @@ void RpcDecoder::on_call(const TransportHeader& header, const Send& send, const 
   }
   call.is_sound = payload.is_whole && frame.findings.empty();
   call.has_fault = !frame.findings.empty();
+  // Its answer went before it.
+  if (calls.takes_early_answer(header.xid)) calls.refuse(header.xid);
 }
 
 void RpcDecoder::on_reply(const TransportHeader& header, const Call* call, const Send& send, const Payload& payload,
                           Frame& frame) {
   Half& caller = half(other(send.from));
   if (call == nullptr) {
-    caller.calls.on_unknown_answer();
+    caller.calls.on_unknown_answer(header.xid);
     errors_.on_other(send.from, send.octets, true);  // the other side may take it for a faulty Call
   }
   const bool is_continued = header.has_payload && payload.at == RpcLayer::kInChunk;

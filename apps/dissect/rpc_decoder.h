@@ -43,6 +43,8 @@ class RpcDecoder final : public UpperLayer {
   void on_send(const Send& send, Frame& frame) override;
   void on_gap(Side from) override;
   void on_resumed(Side from, std::optional<std::uint32_t> num_lost) override;
+  void on_overtaken(Side of) override { half(of).calls.on_overtaken(); }
+  void on_caught_up(Side of) override { half(of).calls.on_caught_up(); }
   void on_written(Side from, std::uint32_t stag, std::uint64_t to, std::uint64_t len) override {
     half(other(from)).calls.note_write(stag, to, len);
   }
@@ -88,6 +90,8 @@ class RpcDecoder final : public UpperLayer {
   std::size_t max_send_of_version2(Side from) const;
   void on_cut(const Send& send, const TransportHeader* header);
   void on_unreadable(const Send& send, Frame& frame);
+  // Whether the header of a Send that cannot be read has the version of the connection, or should have it.
+  bool is_due_version(const Send& send) const;
   void on_error(const TransportHeader& header, const Send& send, bool to_responder, Frame& frame);
   // call: the open Call with the XID of the message; null for none.
   void judge_reply(const TransportHeader& header, const Call* call, const Send& send, Frame& frame);

@@ -65,11 +65,25 @@ void find_wrong_header(bool tagged, std::uint8_t dv, rdmap::Control control, std
 
 namespace {
 
-// The octets of a message that has always as many; of a Terminate, those that it has at least.
-std::size_t len_of(Opcode opcode) {
+// What M, D and R announce, and the T bit of the terminated header (RFC 5040 section 4.8). Without these octets, a
+// Terminate may be as long as any. The word of siw is read as it stands: siw sends one segment.
+std::size_t terminate_len(ConstBytes message) {
+  constexpr std::size_t kBitsAt = 2, kHeaderAt = rdmap::kTerminateControlLen + 2;
+  constexpr std::uint8_t kM = 0x80, kD = 0x40, kR = 0x20, kTagged = 0x80;
+  if (message.size() < rdmap::kTerminateControlLen) return rdmap::kTerminateMaxLen;
+  const std::uint8_t bits = message[kBitsAt];
+  std::size_t len = (bits & (kM | kD)) != 0 ? kHeaderAt : rdmap::kTerminateControlLen;
+  if ((bits & kR) != 0) len += rdmap::kReadRequestHeaderLen;
+  if ((bits & kD) == 0) return len;
+  const bool is_tagged = message.size() > kHeaderAt && (message[kHeaderAt] & kTagged) != 0;
+  return len + (is_tagged ? ddp::kTaggedHeaderLen : ddp::kUntaggedHeaderLen);
+}
+
+// The octets of a message whose length is known.
+std::size_t len_of(Opcode opcode, ConstBytes message) {
   switch (opcode) {
     case Opcode::kReadRequest: return rdmap::kReadRequestHeaderLen;
-    case Opcode::kTerminate: return rdmap::kTerminateControlLen;
+    case Opcode::kTerminate: return terminate_len(message);
     case Opcode::kImmediate:
     case Opcode::kImmediateSe: return rdmap::kImmediateLen;
     case Opcode::kAtomicRequest: return rdmap::kAtomicRequestHeaderLen;
@@ -80,9 +94,9 @@ std::size_t len_of(Opcode opcode) {
 
 }  // namespace
 
-void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame& frame) {
+void find_missing_last(const ddp::UntaggedHeader& header, ConstBytes message, std::size_t len, Frame& frame) {
   const Opcode opcode{rdmap::parse_control(header.rsvd_ulp).opcode};
-  const std::size_t due = len_of(opcode);
+  const std::size_t due = len_of(opcode, message);
   if (header.last || due == 0 || header.mo >= due || header.mo + len < due) return;
   frame.findings.push_back(
       {"DDP-4.1-04",

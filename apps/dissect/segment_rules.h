@@ -37,8 +37,8 @@ inline void find_header_faults(bool tagged, std::uint8_t dv, rdmap::Control cont
     return;
   find_wrong_header(tagged, dv, control, qn, version, frame);
 }
-// An untagged message whose length is known ends in this segment, which does not say so.
-void find_missing_last(const ddp::UntaggedHeader& header, std::size_t len, Frame& frame);
+// An untagged message whose length is known ends in this segment, which does not say so. message: its octets so far.
+void find_missing_last(const ddp::UntaggedHeader& header, ConstBytes message, std::size_t len, Frame& frame);
 // A message has more than 2^32 - 1 octets.
 void find_too_long(Frame& frame);
 // A message without octets has `num` segments.

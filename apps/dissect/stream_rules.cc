@@ -118,15 +118,16 @@ StreamRules::Read* StreamRules::find_read(Half& asker, const ddp::TaggedHeader& 
 }
 
 // Read Responses come in the order of their requests, and each has what its request asked for.
-void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame) {
-  if (!is_judging()) return;
+bool StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame) {
+  if (!is_judging()) return false;
   Half& asker = half(other(from));
   Queue<Read>& reads = asker.reads;
-  if (!asker.knows_reads() && find_read(asker, header, len) == nullptr) return;
+  const bool is_certain = asker.knows_reads();
+  if (!is_certain && find_read(asker, header, len) == nullptr) return false;
   if (reads.empty()) {
     frame.findings.push_back({"RDMAP-5.2.2-05", "an RDMA Read Response without an RDMA Read Request",
                               terminated(rdmap::to_terminate(ddp::Error::kInvalidStag))});
-    return;
+    return false;
   }
   Read& read = reads.front();
   const std::uint64_t at = header.to - read.request.sink_to;
@@ -137,6 +138,7 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
   read.received += len;
   const bool has_right_len = header.last ? read.received == read.request.size : read.received <= read.request.size;
   const bool is_right = has_right_place && has_right_len;
+  const bool is_asked = is_certain && is_right && !read.is_wrong && read.request.size != 0;
   if (!is_right && !std::exchange(read.is_wrong, true)) {
     frame.findings.push_back(
         {"RDMAP-5.2.2-08",
@@ -148,9 +150,10 @@ void StreamRules::on_read_response(Side from, const ddp::TaggedHeader& header, s
     frame.findings.push_back({"DDP-5.3-02", "the segments of an RDMA Read Response are not in the order of their TOs",
                               "the receiver places them by their TOs, unless it takes them in order alone"});
   }
-  if (!header.last) return;
+  if (!header.last) return is_asked;
   reads.pop_front();
   count();
+  return is_asked;
 }
 
 void StreamRules::on_atomic_response(Side from, std::uint32_t request_id, Frame& frame) {

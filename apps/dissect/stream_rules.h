@@ -45,7 +45,8 @@ class StreamRules {
   }
   void on_tagged(Side from, rdmap::Opcode opcode, bool last, Frame& frame);
   void on_read_request(Side from, const rdmap::ReadRequestHeader& request, Frame& frame);
-  void on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame);
+  // Whether the segment is certainly one that a Request of the other side asked for.
+  bool on_read_response(Side from, const ddp::TaggedHeader& header, std::uint64_t len, Frame& frame);
   void on_atomic_request(Side from, std::uint32_t request_id, Frame& frame);
   void on_atomic_response(Side from, std::uint32_t request_id, Frame& frame);
   void on_terminate(Side from) { half(from).terminated = true; }

@@ -55,8 +55,10 @@ class TcpHalf {
   ~TcpHalf() { drop_held(); }
 
   void on_segment(const TcpSegment& segment, Sink& sink);
-  // The other direction acknowledged all octets before `ack`. So the capture missed a hole before `ack`.
+  // The other direction acknowledged all octets before `ack`. So the capture missed a hole before `ack`. A packet that
+  // comes again, or late, takes nothing back.
   void on_ack(std::uint32_t ack) {
+    if (has_ack_ && seq_distance(acked_, ack) <= 0) return;
     acked_ = ack;
     has_ack_ = true;
   }
@@ -75,16 +77,17 @@ class TcpHalf {
   bool is_complete(std::uint32_t end) const { return !has_gap_ && next_ == end; }
   // Whether a segment came too early.
   bool is_disordered() const { return disordered_; }
-  // Whether sequence number `end` is behind octets that did not go to the sink. False as long as neither a SYN nor an
-  // octet came: the capture may not have this direction.
-  bool lacks_octets_before(std::uint32_t end) const {
-    return (saw_syn_ || counters_.octets != 0) && seq_distance(next_, end) > 0;
-  }
+  // Whether neither a SYN nor an octet came: the capture may not have this direction.
+  bool is_silent() const { return !saw_syn_ && counters_.octets == 0; }
+  // Whether sequence number `end` is behind octets that did not go to the sink. False as long as the side is silent.
+  bool lacks_octets_before(std::uint32_t end) const { return !is_silent() && seq_distance(next_, end) > 0; }
+  // Whether no octet before sequence number `end` is new: all have gone to the sink, or are lost.
+  bool has_octets_before(std::uint32_t end) const { return started_ && seq_distance(next_, end) <= 0; }
   // Whether octets before sequence number `end` may still come: the capture has not all of them, and they are not lost.
   bool is_waiting(std::uint32_t end) const;
-  // Whether the last segment of the other direction acknowledged none of the octets.
+  // Whether the other direction has acknowledged none of the octets so far.
   bool is_unacknowledged() const { return saw_start_ && has_ack_ && acked_ == first_; }
-  // The sequence number that the other direction acknowledged last.
+  // The highest sequence number that the other direction acknowledged.
   std::optional<std::uint32_t> acked() const { return has_ack_ ? std::optional(acked_) : std::nullopt; }
   // Whether segments wait for octets before them.
   bool is_holding() const { return !early_.empty(); }

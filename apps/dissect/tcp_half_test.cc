@@ -91,6 +91,17 @@ TEST_F(TcpHalfTest, AHoleThatThePeerDidNotAcknowledgeMayStillBeFilled) {
   EXPECT_EQ(text_of.octets, "abcdef");
 }
 
+// A packet can come again, or behind a later one.
+TEST_F(TcpHalfTest, AnOldAcknowledgmentThatComesAgainTakesNothingBack) {
+  half.begin(100);
+  segment(100, "ab");
+  half.on_ack(104);
+  half.on_ack(100);
+  EXPECT_FALSE(half.is_unacknowledged());
+  segment(104, "ef");
+  EXPECT_EQ(text_of.octets, "ab_ef");
+}
+
 // A window has at most 2^30 octets: a segment that is further back is ahead.
 TEST_F(TcpHalfTest, AHoleCanHaveMoreThan2GiB) {
   for (const std::uint32_t hole : {1500000000u, 2500000000u, 3200000000u}) {

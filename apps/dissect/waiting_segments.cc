@@ -1,8 +1,14 @@
 #include "apps/dissect/waiting_segments.h"
 
+#include <iterator>
 #include <utility>
 
 namespace weft::apps::dissect {
+
+bool WaitingSegments::was_sent_before(const TcpSegment& one, const TcpSegment& other) {
+  const std::int64_t by_ack = seq_distance(one.ack, other.ack);
+  return by_ack != 0 ? by_ack > 0 : seq_distance(one.seq, other.seq) > 0;
+}
 
 std::size_t WaitingSegments::size_of(const Waiting& waiting) {
   std::size_t size = sizeof(Waiting) + waiting.octets.size();
@@ -11,11 +17,15 @@ std::size_t WaitingSegments::size_of(const Waiting& waiting) {
 }
 
 void WaitingSegments::hold(const TcpSegment& segment) {
-  Waiting& one = waiting_.emplace_back(
-      Waiting{.head = segment, .octets = {segment.payload.begin(), segment.payload.end()}, .comments = {}});
+  Waiting one{.head = segment, .octets = {segment.payload.begin(), segment.payload.end()}, .comments = {}};
   one.comments.assign(segment.comments.begin(), segment.comments.end());
+  one.head.payload = {};
+  one.head.comments = {};
   held_here_ += size_of(one);
   held_.now += size_of(one);
+  auto behind = waiting_.end();
+  while (behind != waiting_.begin() && was_sent_before(segment, std::prev(behind)->head)) --behind;
+  waiting_.insert(behind, std::move(one));
 }
 
 bool WaitingSegments::is_overdue(Timestamp now) const {
@@ -25,11 +35,11 @@ bool WaitingSegments::is_overdue(Timestamp now) const {
 }
 
 WaitingSegments::Waiting WaitingSegments::take() {
-  Waiting oldest = std::move(waiting_.front());
+  Waiting first = std::move(waiting_.front());
   waiting_.pop_front();
-  held_here_ -= size_of(oldest);
-  held_.now -= size_of(oldest);
-  return oldest;
+  held_here_ -= size_of(first);
+  held_.now -= size_of(first);
+  return first;
 }
 
 TcpSegment WaitingSegments::Waiting::segment() {

@@ -13,7 +13,9 @@
 namespace weft::apps::dissect {
 
 // WaitingSegments holds the segments of a side that acknowledge octets of the other side which the capture does not
-// have yet: what these segments carry may answer those octets. A value without I/O. Its memory counts in HeldOctets.
+// have yet: what these segments carry may answer those octets. They are in the order of sending, which is that of
+// their acknowledgments: octets that come again, in a later segment, do not keep the earlier one. A value without I/O.
+// Its memory counts in HeldOctets.
 class WaitingSegments {
  public:
   static constexpr std::size_t kMax = 64;
@@ -38,15 +40,16 @@ class WaitingSegments {
 
   void hold(const TcpSegment& segment);
   bool empty() const { return waiting_.empty(); }
-  // What the oldest one acknowledges. Precondition: not empty.
-  std::uint32_t ack() const { return waiting_.front().head.ack; }
-  // Whether there is no room for more, or the oldest one has waited for too long.
+  // The segment that was sent first, without payload. Precondition: not empty.
+  const TcpSegment& front() const { return waiting_.front().head; }
+  // Whether there is no room for more, or the first one has waited for too long.
   bool is_overdue(Timestamp now) const;
-  // take returns the oldest one. Precondition: not empty.
+  // take returns the first one. Precondition: not empty.
   Waiting take();
 
  private:
   static std::size_t size_of(const Waiting& waiting);
+  static bool was_sent_before(const TcpSegment& one, const TcpSegment& other);
 
   HeldOctets& held_;
   Queue<Waiting> waiting_;

@@ -1,0 +1,70 @@
+#include "apps/dissect/sent_segments.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+namespace weft::apps::dissect {
+
+namespace {
+
+constexpr std::uint64_t kMoMask = 0xffffffff;
+
+std::string place_str(const SentSegments::Place& place) {
+  if (place.is_tagged) return fmt::format("TO {:#x} of STag {:#010x}", place.offset, place.target);
+  return fmt::format("MO {} of MSN {} in queue {}", place.offset & kMoMask, place.offset >> 32, place.target);
+}
+
+// Receivers differ on whether DDP Segment Length counts the header of DDP.
+bool suits_length(const SentSegments::Sent& sent, std::size_t len) {
+  return sent.len == len || sent.payload_len == len;
+}
+
+// A responder that fails behind the first octets returns what is left of the Request (RFC 5040 section 4.8).
+bool is_rest_of(const rdmap::ReadRequestHeader& named, const rdmap::ReadRequestHeader& sent) {
+  if (named.size > sent.size) return false;
+  const std::uint64_t done = sent.size - named.size;
+  return named.sink_stag.value == sent.sink_stag.value && named.src_stag.value == sent.src_stag.value &&
+         named.sink_to == sent.sink_to + done && named.src_to == sent.src_to + done;
+}
+
+}  // namespace
+
+void SentSegments::on_sent(const Sent& sent) {
+  const bool has_room = count_.has_room(kRoomOfOthers);
+  if (sent_.size() == kMax || (!has_room && !sent_.empty())) forget_oldest();
+  if (has_room) sent_.push_back(sent);
+  knows_all_ &= has_room;
+  count_.set((sent_.size() + kSegmentsOfEntry - 1) / kSegmentsOfEntry);
+}
+
+void SentSegments::forget_oldest() {
+  sent_.pop_front();
+  knows_all_ = false;
+}
+
+void SentSegments::note_asked() {
+  if (!sent_.empty()) sent_[sent_.size() - 1].is_asked = true;
+}
+
+SentSegments::Weighed SentSegments::weigh(const ddp::Segment& named, const rdmap::TerminateMessage& message) const {
+  const Place place = std::visit([](const auto& header) { return place_of(header); }, named.header);
+  bool has_place = false, suits_len = !message.segment_len, suits_read = !message.has_rdma_header, is_asked = true;
+  const auto read = rdmap::parse_read_request_header(message.rdma_header);
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    const Sent& sent = sent_[i];
+    if (sent.place != place) continue;
+    has_place = true;
+    suits_len |= message.segment_len && suits_length(sent, *message.segment_len);
+    suits_read |= !sent.read || (read && is_rest_of(*read, *sent.read));
+    is_asked &= sent.is_asked;
+  }
+  const bool is_certain = knows_all_ || (has_place && !place.is_tagged);
+  if (!is_certain) return {.unsent = {}, .is_asked = has_place && is_asked};
+  if (!has_place) return {.unsent = place_str(place)};
+  if (!suits_len) return {.unsent = fmt::format("a segment of {} bytes at {}", *message.segment_len, place_str(place))};
+  if (!suits_read) return {.unsent = fmt::format("another RDMA Read Request than MSN {} has", place.offset >> 32)};
+  return {.unsent = {}, .is_asked = is_asked};
+}
+
+}  // namespace weft::apps::dissect

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/dissect/held_entries.h"
+#include "apps/dissect/ring.h"
+#include "ddp/segment.h"
+#include "rdmap/header.h"
+#include "rdmap/terminate.h"
+
+namespace weft::apps::dissect {
+
+// SentSegments remembers the last DDP segments that a side sent, as far as a Terminate of the other side repeats them.
+// A value without I/O. Beyond kMax of them and beyond HeldEntries, the oldest ones are forgotten.
+class SentSegments {
+ public:
+  static constexpr std::size_t kMax = 32;
+  static constexpr std::size_t kSegmentsOfEntry = 4;
+  static constexpr std::size_t kRoomOfOthers = HeldEntries::kMax / 2;  // entries that are left to Calls and STags
+
+  // Place: what names a segment. Only tagged segments can share one.
+  struct Place {
+    bool is_tagged = false;
+    std::uint32_t target = 0;  // the STag or the queue
+    std::uint64_t offset = 0;  // the TO; or the MSN, and the MO in the low 32 bits
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  static Place place_of(const ddp::TaggedHeader& header) { return {true, header.stag.value, header.to}; }
+  static Place place_of(const ddp::UntaggedHeader& header) {
+    return {false, header.qn, std::uint64_t{header.msn.value} << 32 | header.mo};
+  }
+
+  struct Sent {
+    Place place;
+    std::size_t len = 0;                                // of the ULPDU
+    std::size_t payload_len = 0;                        // of it, behind the header of DDP
+    std::optional<rdmap::ReadRequestHeader> read = {};  // of an RDMA Read Request, if the capture has all of it
+    bool is_asked = false;  // of an RDMA Read Response that suits the Request of the other side
+  };
+
+  // held outlives the value.
+  explicit SentSegments(HeldEntries& held) : count_(held) {}
+
+  void on_sent(const Sent& sent);
+  // The last one suits the RDMA Read Request of the other side.
+  void note_asked();
+  // The capture misses segments.
+  void on_gap() { knows_all_ = false; }
+
+  // Weighed: a segment that a Terminate names, beside those that were sent.
+  struct Weighed {
+    std::string unsent;     // what of it was not sent; empty: nothing, as far as is known
+    bool is_asked = false;  // Sent::is_asked, of all segments with its place
+  };
+  Weighed weigh(const ddp::Segment& named, const rdmap::TerminateMessage& message) const;
+
+ private:
+  void forget_oldest();
+
+  Ring<Sent> sent_;
+  bool knows_all_ = true;
+  EntryCount count_;
+};
+
+}  // namespace weft::apps::dissect
