@@ -23,25 +23,30 @@ class EarnedTime {
   };
 
   EarnedTime(const Terms& terms, TimePoint now) : EarnedTime(terms, terms.grace, now) {}
-  EarnedTime(const Terms& terms, Duration given, TimePoint now) : terms_(terms), end_(now + given) {}
+  EarnedTime(const Terms& terms, Duration given, TimePoint now) : terms_(terms), given_(given), end_(now + given) {}
 
-  // A peer that holds `held` octets has moved so many.
+  // A peer that holds `held` octets has moved so many. What it moves into its own receive buffer shows little: a peer
+  // that was given less than `grace` has as much ahead only when it has moved as many octets as it holds.
   void earn(std::uint64_t moved, std::uint64_t held, TimePoint now) {
     if (moved == 0) return;
-    end_ = std::min(end_ + share_of_whole(moved, held), now + terms_.grace);
+    moved_ += moved;
+    const Duration most = given_ + share_of(terms_.grace - given_, moved_, held);
+    end_ = std::min(end_ + share_of(terms_.whole, moved, held), std::max(end_, now + most));
   }
 
   TimePoint end() const { return end_; }
   bool is_over(TimePoint now) const { return now >= end_; }
 
  private:
-  Duration share_of_whole(std::uint64_t moved, std::uint64_t held) const {
-    if (moved >= held) return terms_.whole;
+  static Duration share_of(Duration whole, std::uint64_t moved, std::uint64_t held) {
+    if (moved >= held) return whole;
     const double share = static_cast<double>(moved) / static_cast<double>(held);
-    return std::chrono::duration_cast<Duration>(share * terms_.whole);
+    return std::chrono::duration_cast<Duration>(share * whole);
   }
 
   Terms terms_;
+  Duration given_;
+  std::uint64_t moved_ = 0;  // since this time began
   TimePoint end_;
 };
 

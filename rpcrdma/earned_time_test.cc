@@ -38,6 +38,15 @@ TEST(EarnedTime, NoMoreThanTheGraceIsEverLeft) {
   EXPECT_EQ(of_nothing.end(), kStart + milliseconds(410));
 }
 
+// A peer that reads nothing moves what its receive buffer takes.
+TEST(EarnedTime, InACrowdLittleThatMovesLeavesLittleTime) {
+  EarnedTime time(kTerms, milliseconds(50), kStart);
+  time.earn(100, 1000, kStart);
+  EXPECT_EQ(time.end(), kStart + milliseconds(85)) << "a tenth of the rest of the grace";
+  time.earn(900, 1000, kStart + milliseconds(80));
+  EXPECT_EQ(time.end(), kStart + milliseconds(480)) << "it has moved all that it holds";
+}
+
 TEST(EarnedTime, ASteadyPeerIsKeptAndOneAtHalfTheRateIsNot) {
   for (const auto& [per_step, is_kept] : {std::pair(10u, true), std::pair(5u, false)}) {
     EarnedTime time(kTerms, kStart);

@@ -184,8 +184,7 @@ void RdmapDecoder::on_tagged(Side from, const ddp::TaggedHeader& header, ConstBy
                              Frame& frame) {
   tell_segment(header, payload.size(), len, options_, frame);
   half(from).stags.on_sent(header.stag);
-  half(from).sent.on_sent(
-      {.place = SentSegments::place_of(header), .len = ddp::kTaggedHeaderLen + len, .payload_len = len});
+  half(from).sent.on_sent(SentSegments::sent_of(header, len));
   half(from).deeds |= kSentMessage | (len != 0 ? kSentTagged : 0);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
@@ -240,10 +239,8 @@ void RdmapDecoder::on_untagged(Side from, const ddp::UntaggedHeader& header, Con
   note_deeds(half(from), header, len);
   const auto control = rdmap::parse_control(header.rsvd_ulp);
   const bool is_read = Opcode{control.opcode} == Opcode::kReadRequest;
-  half(from).sent.on_sent({.place = SentSegments::place_of(header),
-                           .len = ddp::kUntaggedHeaderLen + len,
-                           .payload_len = len,
-                           .read = is_read ? rdmap::parse_read_request_header(payload) : std::nullopt});
+  half(from).sent.on_sent(SentSegments::sent_of(header, len),
+                          is_read ? rdmap::parse_read_request_header(payload) : std::nullopt);
   find_reserved_bits(header.rsvd, header.rsvd_ulp, frame);
   find_header_faults(false, header.dv, control, header.qn, version_, frame);
   if (control.opcode < rdmap::kNumOpcodes7306) {

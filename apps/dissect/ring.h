@@ -7,7 +7,8 @@ namespace weft::apps::dissect {
 
 // Ring is a queue in one piece of memory, whose elements are plain values. It holds no memory before its first element,
 // and keeps what it has taken.
-template <typename T>
+// kFirst: the elements that it has room for at first, a power of two.
+template <typename T, std::size_t kFirst = 16>
 class Ring {
  public:
   std::size_t size() const { return size_; }
@@ -31,7 +32,6 @@ class Ring {
  private:
   // Rare: kept out of the functions that every message runs through.
   [[gnu::noinline]] void grow() {
-    constexpr std::size_t kFirst = 16;  // a power of two, as every size
     std::vector<T> more(slots_.empty() ? kFirst : 2 * slots_.size());
     for (std::size_t i = 0; i < size_; ++i) more[i] = (*this)[i];
     slots_.swap(more);

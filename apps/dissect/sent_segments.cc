@@ -30,8 +30,12 @@ bool is_rest_of(const rdmap::ReadRequestHeader& named, const rdmap::ReadRequestH
 
 }  // namespace
 
-void SentSegments::on_sent(const Sent& sent) {
+void SentSegments::on_sent(const Sent& sent, const std::optional<rdmap::ReadRequestHeader>& read) {
   const bool has_room = count_.has_room(kRoomOfOthers);
+  if (read && has_room) {
+    if (reads_.size() == kMax) reads_.pop_front();
+    reads_.push_back({static_cast<std::uint32_t>(sent.place.offset >> 32), *read});
+  }
   if (sent_.size() == kMax || (!has_room && !sent_.empty())) forget_oldest();
   if (has_room) sent_.push_back(sent);
   knows_all_ &= has_room;
@@ -43,6 +47,14 @@ void SentSegments::forget_oldest() {
   knows_all_ = false;
 }
 
+const rdmap::ReadRequestHeader* SentSegments::read_of(const Place& place) const {
+  if (place.is_tagged || place.target != rdmap::kReadRequestQn) return nullptr;
+  for (std::size_t i = 0; i < reads_.size(); ++i) {
+    if (reads_[i].msn == place.offset >> 32) return &reads_[i].header;
+  }
+  return nullptr;
+}
+
 void SentSegments::note_asked() {
   if (!sent_.empty()) sent_[sent_.size() - 1].is_asked = true;
 }
@@ -51,12 +63,13 @@ SentSegments::Weighed SentSegments::weigh(const ddp::Segment& named, const rdmap
   const Place place = std::visit([](const auto& header) { return place_of(header); }, named.header);
   bool has_place = false, suits_len = !message.segment_len, suits_read = !message.has_rdma_header, is_asked = true;
   const auto read = rdmap::parse_read_request_header(message.rdma_header);
+  const rdmap::ReadRequestHeader* const sent_read = read_of(place);
   for (std::size_t i = 0; i < sent_.size(); ++i) {
     const Sent& sent = sent_[i];
     if (sent.place != place) continue;
     has_place = true;
     suits_len |= message.segment_len && suits_length(sent, *message.segment_len);
-    suits_read |= !sent.read || (read && is_rest_of(*read, *sent.read));
+    suits_read |= sent_read == nullptr || (read && is_rest_of(*read, *sent_read));
     is_asked &= sent.is_asked;
   }
   const bool is_certain = knows_all_ || (has_place && !place.is_tagged);

@@ -17,7 +17,7 @@ namespace weft::apps::dissect {
 // A value without I/O. Beyond kMax of them and beyond HeldEntries, the oldest ones are forgotten.
 class SentSegments {
  public:
-  static constexpr std::size_t kMax = 32;
+  static constexpr std::size_t kMax = 8;  // each connection has two of these rings
   static constexpr std::size_t kSegmentsOfEntry = 4;
   static constexpr std::size_t kRoomOfOthers = HeldEntries::kMax / 2;  // entries that are left to Calls and STags
 
@@ -35,16 +35,26 @@ class SentSegments {
 
   struct Sent {
     Place place;
-    std::size_t len = 0;                                // of the ULPDU
-    std::size_t payload_len = 0;                        // of it, behind the header of DDP
-    std::optional<rdmap::ReadRequestHeader> read = {};  // of an RDMA Read Request, if the capture has all of it
-    bool is_asked = false;  // of an RDMA Read Response that suits the Request of the other side
+    std::uint32_t len = 0;          // of the ULPDU
+    std::uint32_t payload_len = 0;  // of it, behind the header of DDP
+    bool is_asked = false;          // of an RDMA Read Response that suits the Request of the other side
   };
+
+  // payload_len: octets behind the header of DDP.
+  static Sent sent_of(const ddp::TaggedHeader& header, std::size_t payload_len) {
+    return {place_of(header), static_cast<std::uint32_t>(ddp::kTaggedHeaderLen + payload_len),
+            static_cast<std::uint32_t>(payload_len)};
+  }
+  static Sent sent_of(const ddp::UntaggedHeader& header, std::size_t payload_len) {
+    return {place_of(header), static_cast<std::uint32_t>(ddp::kUntaggedHeaderLen + payload_len),
+            static_cast<std::uint32_t>(payload_len)};
+  }
 
   // held outlives the value.
   explicit SentSegments(HeldEntries& held) : count_(held) {}
 
-  void on_sent(const Sent& sent);
+  // read: of an RDMA Read Request, if the capture has all of it.
+  void on_sent(const Sent& sent, const std::optional<rdmap::ReadRequestHeader>& read = {});
   // The last one suits the RDMA Read Request of the other side.
   void note_asked();
   // The capture misses segments.
@@ -58,9 +68,15 @@ class SentSegments {
   Weighed weigh(const ddp::Segment& named, const rdmap::TerminateMessage& message) const;
 
  private:
+  struct Read {
+    std::uint32_t msn = 0;
+    rdmap::ReadRequestHeader header;
+  };
   void forget_oldest();
+  const rdmap::ReadRequestHeader* read_of(const Place& place) const;
 
-  Ring<Sent> sent_;
+  Ring<Sent, kMax> sent_;
+  Ring<Read, kMax> reads_;  // of the last Read Requests
   bool knows_all_ = true;
   EntryCount count_;
 };

@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kLikelyEmss = 1448;
 // Octets that the kernel's TCP takes and cannot send yet. The system's own tuning takes MB for a peer that reads
 // nothing, and what TCP took is out of sight: its Send has completed. Beyond this much the octets stay here, under the
-// rules for peers that do not take them.
-constexpr int kMaxUnsent = 256 << 10;
+// rules for peers that do not take them. It is one READ of 1 MiB: with less, peers that take nothing hold the memory of
+// so many Replies that a neighbour's READ waits longer (tests/exhaust).
+constexpr int kMaxUnsent = 1 << 20;
 
 bool set_int(int fd, int level, int option, int value) {
   return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
