@@ -31,32 +31,33 @@ bool is_rest_of(const rdmap::ReadRequestHeader& named, const rdmap::ReadRequestH
 }  // namespace
 
 void SentSegments::on_sent(const Sent& sent, const std::optional<rdmap::ReadRequestHeader>& read) {
+  if (!rings_) rings_ = std::make_unique<Rings>();
+  auto& [segments, reads] = *rings_;
   const bool has_room = count_.has_room(kRoomOfOthers);
   if (read && has_room) {
-    if (reads_.size() == kMax) reads_.pop_front();
-    reads_.push_back({static_cast<std::uint32_t>(sent.place.offset >> 32), *read});
+    if (reads.size() == kMax) reads.pop_front();
+    reads.push_back({static_cast<std::uint32_t>(sent.place.offset >> 32), *read});
   }
-  if (sent_.size() == kMax || (!has_room && !sent_.empty())) forget_oldest();
-  if (has_room) sent_.push_back(sent);
+  if (segments.size() == kMax || (!has_room && !segments.empty())) {
+    segments.pop_front();
+    knows_all_ = false;
+  }
+  if (has_room) segments.push_back(sent);
   knows_all_ &= has_room;
-  count_.set((sent_.size() + kSegmentsOfEntry - 1) / kSegmentsOfEntry);
-}
-
-void SentSegments::forget_oldest() {
-  sent_.pop_front();
-  knows_all_ = false;
+  count_.set((segments.size() + kSegmentsOfEntry - 1) / kSegmentsOfEntry);
 }
 
 const rdmap::ReadRequestHeader* SentSegments::read_of(const Place& place) const {
-  if (place.is_tagged || place.target != rdmap::kReadRequestQn) return nullptr;
-  for (std::size_t i = 0; i < reads_.size(); ++i) {
-    if (reads_[i].msn == place.offset >> 32) return &reads_[i].header;
+  if (place.is_tagged || place.target != rdmap::kReadRequestQn || !rings_) return nullptr;
+  const auto& reads = rings_->reads;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    if (reads[i].msn == place.offset >> 32) return &reads[i].header;
   }
   return nullptr;
 }
 
 void SentSegments::note_asked() {
-  if (!sent_.empty()) sent_[sent_.size() - 1].is_asked = true;
+  if (rings_ && !rings_->sent.empty()) rings_->sent[rings_->sent.size() - 1].is_asked = true;
 }
 
 SentSegments::Weighed SentSegments::weigh(const ddp::Segment& named, const rdmap::TerminateMessage& message) const {
@@ -64,8 +65,8 @@ SentSegments::Weighed SentSegments::weigh(const ddp::Segment& named, const rdmap
   bool has_place = false, suits_len = !message.segment_len, suits_read = !message.has_rdma_header, is_asked = true;
   const auto read = rdmap::parse_read_request_header(message.rdma_header);
   const rdmap::ReadRequestHeader* const sent_read = read_of(place);
-  for (std::size_t i = 0; i < sent_.size(); ++i) {
-    const Sent& sent = sent_[i];
+  for (std::size_t i = 0; rings_ && i < rings_->sent.size(); ++i) {
+    const Sent& sent = rings_->sent[i];
     if (sent.place != place) continue;
     has_place = true;
     suits_len |= message.segment_len && suits_length(sent, *message.segment_len);

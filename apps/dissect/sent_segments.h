@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -72,11 +73,14 @@ class SentSegments {
     std::uint32_t msn = 0;
     rdmap::ReadRequestHeader header;
   };
-  void forget_oldest();
   const rdmap::ReadRequestHeader* read_of(const Place& place) const;
 
-  Ring<Sent, kMax> sent_;
-  Ring<Read, kMax> reads_;  // of the last Read Requests
+  struct Rings {
+    Ring<Sent, kMax> sent;
+    Ring<Read, kMax> reads;  // of the last Read Requests
+  };
+
+  std::unique_ptr<Rings> rings_;  // from the first segment on: many connections have none
   bool knows_all_ = true;
   EntryCount count_;
 };
