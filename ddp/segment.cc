@@ -46,7 +46,7 @@ bool parse_as(std::uint8_t control, Reader& reader, Segment& segment) {
 
 }  // namespace
 
-bool take_apart(ConstBytes ulpdu, Segment& segment) {
+bool parse_segment_wire(ConstBytes ulpdu, Segment& segment) {
   Reader reader(ulpdu);
   std::uint8_t control = 0;
   if (!reader.u8(control)) return false;
@@ -57,7 +57,7 @@ bool take_apart(ConstBytes ulpdu, Segment& segment) {
 
 std::optional<Segment> parse_segment_wire(ConstBytes ulpdu) {
   std::optional<Segment> segment(std::in_place);
-  if (!take_apart(ulpdu, *segment)) segment.reset();
+  if (!parse_segment_wire(ulpdu, *segment)) segment.reset();
   return segment;
 }
 

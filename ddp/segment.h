@@ -58,20 +58,19 @@ struct Segment {
   ConstBytes payload;
 };
 
-// take_apart reads a ULPDU into `segment` and checks its length only. It returns false if the ULPDU is shorter than the
-// header that its T bit announces; `segment` says nothing then.
-[[nodiscard]] bool take_apart(ConstBytes ulpdu, Segment& segment);
-
-// parse_segment_wire does the same for dissectors and similar tools, which look at one segment.
+// parse_segment_wire takes a ULPDU apart and checks its length only. It fails if the ULPDU is shorter than the header
+// that its T bit announces. The first form overwrites `segment`, which has no meaning after a failure.
+[[nodiscard]] bool parse_segment_wire(ConstBytes ulpdu, Segment& segment);
 std::optional<Segment> parse_segment_wire(ConstBytes ulpdu);
 
 // parse_segment takes a ULPDU apart and refuses a segment that no receiver may take. A ULPDU shorter than its header is
 // kLocalCatastrophic: the Terminate cannot carry a header then. A DV other than dv is kTaggedVersion or
 // kUntaggedVersion. All segments of the stream have the version dv (DDP-4.1-13): 1, or 0 if both ends agreed on RDMAC's
-// version (RFC 5044 appendix C). A receiver reads each segment of a stream where it stays, and inline: a wide copy of
-// fields that were just written waits until the processor's stores are through, longer than the reading takes.
+// version (RFC 5044 appendix C). A receiver uses the first form. It is inline and fills
+// the receiver's own Segment: a copy of fields that were just written costs more than the parsing
+// (docs/performance.md).
 inline std::optional<Error> parse_segment(ConstBytes ulpdu, std::uint8_t dv, Segment& segment) {
-  if (violates("DDP-4.4-01", !take_apart(ulpdu, segment))) return Error::kLocalCatastrophic;  // DDP-A-09
+  if (violates("DDP-4.4-01", !parse_segment_wire(ulpdu, segment))) return Error::kLocalCatastrophic;  // DDP-A-09
   if (const auto* tagged = std::get_if<TaggedHeader>(&segment.header)) {
     if (violates("DDP-7.2-07", tagged->dv != dv)) return Error::kTaggedVersion;
   } else {

@@ -81,8 +81,8 @@ constexpr Control parse_control(std::uint8_t octet) {
 constexpr std::uint8_t emit_control(Control control) {
   return static_cast<std::uint8_t>((control.rv & 0x03) << 6 | (control.opcode & 0x0f));
 }
-constexpr std::uint8_t control_octet(Opcode opcode) {
-  return emit_control({kRdmapVersion, static_cast<std::uint8_t>(opcode)});
+constexpr std::uint8_t control_octet(Opcode opcode, std::uint8_t version = kRdmapVersion) {
+  return emit_control({version, static_cast<std::uint8_t>(opcode)});
 }
 
 // ReadRequestHeader follows the DDP header of a Read Request (RFC 5040 section 4.4, Figure 6).

@@ -209,7 +209,7 @@ bool Transmitter::execute(InboundRead& read) {
 ddp::UntaggedHeader Transmitter::untagged_header(Opcode opcode, ddp::Msn msn) const {
   ddp::UntaggedHeader h;
   h.dv = version_;
-  h.rsvd_ulp = emit_control({version_, static_cast<std::uint8_t>(opcode)});
+  h.rsvd_ulp = control_octet(opcode, version_);
   h.qn = queue_of(opcode);
   h.msn = msn;
   return h;
@@ -218,7 +218,7 @@ ddp::UntaggedHeader Transmitter::untagged_header(Opcode opcode, ddp::Msn msn) co
 ddp::TaggedHeader Transmitter::tagged_header(Opcode opcode, ddp::Stag stag, std::uint64_t to) const {
   ddp::TaggedHeader h;
   h.dv = version_;
-  h.rsvd_ulp = emit_control({version_, static_cast<std::uint8_t>(opcode)});
+  h.rsvd_ulp = control_octet(opcode, version_);
   h.stag = stag;
   h.to = to;
   return h;

@@ -242,7 +242,7 @@ TEST_F(ClientLifeTest, MoreDiscardedMessagesInARowThanTheLimitEndTheConnection) 
   EXPECT_THAT(client->error(), HasSubstr("the peer answers no Call: its last message was discarded"));
 }
 
-// A server cannot know that this client takes none.
+// A server cannot know that this client takes no Calls.
 TEST_F(ClientLifeTest, ACallOfTheServerEndsNothing) {
   open_and_call({.max_discards = 0, .reconnect = kReconnect});
   Octets call;

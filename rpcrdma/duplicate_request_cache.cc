@@ -44,8 +44,8 @@ RequestKey DuplicateRequestCache::key_of(const std::string& client, std::uint32_
   return {client, xid, rpc.program, rpc.version, rpc.procedure, length, hash.value()};
 }
 
-CallPrint DuplicateRequestCache::print_of(std::uint32_t xid, const ChunkLists& lists, const CallHeaderView* rpc,
-                                          ConstBytes args) const {
+std::uint64_t DuplicateRequestCache::print_of(const ChunkLists& lists, const CallHeaderView* rpc,
+                                              ConstBytes args) const {
   SipHash hash(secret_);
   const auto add = [&hash](std::span<const Chunk> chunks) {
     hash.add(static_cast<std::uint32_t>(chunks.size()));
@@ -56,13 +56,13 @@ CallPrint DuplicateRequestCache::print_of(std::uint32_t xid, const ChunkLists& l
   add(lists.read_chunks());
   add(lists.write_chunks());
   add_one(lists.reply_chunk());
-  if (rpc == nullptr) return {xid, hash.value()};
+  if (rpc == nullptr) return hash.value();
   for (const std::uint32_t word : {rpc->program, rpc->version, rpc->procedure, rpc->cred.flavor}) hash.add(word);
   if (is_repeated(rpc->cred)) {
     hash.add(rpc->cred.body);
     hash.add(args.first(std::min(args.size(), kMaxPrinted)));
   }
-  return {xid, hash.value()};
+  return hash.value();
 }
 
 KeptReply KeptReply::of(const ServedReply& reply) {

@@ -36,7 +36,7 @@ struct RequestKey {
 // address have the Calls of another refused.
 struct CallPrint {
   std::uint32_t xid = 0;
-  std::uint64_t hash = 0;  // under a secret of the server; 0 without chunks
+  std::uint64_t hash = 0;  // print_of; 0 without chunks
   friend bool operator==(const CallPrint&, const CallPrint&) = default;
 };
 
@@ -87,10 +87,10 @@ class DuplicateRequestCache {
   RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
                     std::span<const KeptItem> items) const;
 
-  // The print of a Call with chunks: their lengths, and of an inline Call (rpc is not null) its procedure, its
-  // credential and the first 4,096 octets of its arguments. Handles and offsets differ on the next connection. With
-  // RPCSEC_GSS the credential and the arguments do, too.
-  CallPrint print_of(std::uint32_t xid, const ChunkLists& lists, const CallHeaderView* rpc, ConstBytes args) const;
+  // print_of hashes a Call with chunks, under the secret: the lengths of its chunks, and of an inline Call (rpc is not
+  // null) its procedure, its credential and the first 4,096 octets of its arguments. Handles and offsets differ on the
+  // next connection. With RPCSEC_GSS the credential and the arguments do, too.
+  std::uint64_t print_of(const ChunkLists& lists, const CallHeaderView* rpc, ConstBytes args) const;
 
   // on_time drops entries that are too old or beyond the limits. Pointers to Replies are valid until then.
   void on_time(TimePoint now);

@@ -25,8 +25,9 @@ class EarnedTime {
   EarnedTime(const Terms& terms, TimePoint now) : EarnedTime(terms, terms.grace, now) {}
   EarnedTime(const Terms& terms, Duration given, TimePoint now) : terms_(terms), given_(given), end_(now + given) {}
 
-  // A peer that holds `held` octets has moved so many. What it moves into its own receive buffer shows little: a peer
-  // that was given less than `grace` has as much ahead only when it has moved as many octets as it holds.
+  // A peer that holds `held` octets has moved so many. A peer that was given less than `grace` has at most this time
+  // left at first, and `grace` once it has moved as many octets as it holds: the first octets may only fill its receive
+  // buffer.
   void earn(std::uint64_t moved, std::uint64_t held, TimePoint now) {
     if (moved == 0) return;
     moved_ += moved;

@@ -38,7 +38,7 @@ TEST(EarnedTime, NoMoreThanTheGraceIsEverLeft) {
   EXPECT_EQ(of_nothing.end(), kStart + milliseconds(410));
 }
 
-// A peer that reads nothing moves what its receive buffer takes.
+// A peer that reads nothing moves as many octets as its receive buffer takes.
 TEST(EarnedTime, InACrowdLittleThatMovesLeavesLittleTime) {
   EarnedTime time(kTerms, milliseconds(50), kStart);
   time.earn(100, 1000, kStart);

@@ -124,7 +124,7 @@ bool MessageFlow::is_alone(const Frame& frame) const {
          (frame.type != Type::kMiddle && frame.type != Type::kGrant && reassembly_.is_idle());
 }
 
-// Whether the message goes up by itself, which it does now.
+// Whether the message goes to an engine by itself. The caller hands it up then.
 bool MessageFlow::leaves(const Frame& frame) {
   if (!is_alone(frame)) return false;
   if (frame.type == Type::kMalformed) reassembly_.on_malformed(frame.xid);

@@ -81,7 +81,7 @@ class MessageFlow {
   Frame frame(ConstBytes message) const { return framing_.frame(message); }
   // count: a message arrived. False: the peer had no credit for it.
   bool count(const Frame& frame);
-  // passes: whether this message, which just arrived, is for an engine at once. If so, it counts as handed up.
+  // passes: whether this message, which just arrived, goes to an engine at once. The caller hands it up then.
   bool passes(const Frame& frame) { return arrived_.empty() && leaves(frame); }
   // keep: the message waits for next().
   void keep(const Frame& frame, Arrival&& arrival);

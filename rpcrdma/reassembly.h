@@ -98,7 +98,7 @@ class Reassembly {
   // that was refused is remembered.
   void refuse(Direction direction, std::uint32_t xid);
   // on_malformed: a message with this XID has no good header. A responder answers it with an error, which ends the RPC
-  // (section 7.1.4). So a Call under way with this XID is refused, too.
+  // (W2-7.1.4-1). So a Call under way with this XID is refused, too.
   void on_malformed(std::uint32_t xid);
   // on_last: the last part of this RPC message came and is not wanted. Nothing of it is kept or remembered.
   void on_last(Direction direction, std::uint32_t xid);

@@ -231,7 +231,7 @@ class Requester {
   bool retry_without_write_chunks(Calls::iterator at);
   bool retry_with_more_room(Calls::iterator at, const TransportError& error);
   // A message was discarded that may have answered a Call.
-  void on_needless(const char* why);
+  void on_needless(ConstBytes message);
   void retry(Calls::iterator at);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
   // The parts of requester_results.cc.

@@ -30,7 +30,6 @@ std::string what_was_refused(const TransportError& error) {
   }
 }
 
-constexpr const char* kStrayCall = "a Call reached a requester";
 constexpr std::uint32_t kMaxStrayCalls = 16;     // in a row
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
@@ -124,7 +123,7 @@ void Requester::on_receive(Arrival&& arrival) {
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already",
                  message);
-    if (!is_late) on_needless(counters_.last_discard);
+    if (!is_late) on_needless(message);
   }
   dispatching_ = false;
   if (is_done) endpoint_->post_receive(slot);
@@ -151,7 +150,7 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
                              ConstBytes message) {
   const bool is_call = link_->has_call(message);
   ++counters_.replies_discarded;
-  counters_.last_discard = is_call ? kStrayCall : why;
+  counters_.last_discard = is_call ? "a Call reached a requester" : why;
   if (config_.log == nullptr) return;
   if (is_call) {
     config_.log->line(verbs::LogLevel::kWarn, config_.peer,
@@ -163,12 +162,15 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
-void Requester::on_needless(const char* why) {
+// A message was discarded, which may have been the Reply that a Call waits for.
+void Requester::on_needless(ConstBytes message) {
   link_->on_needless();
-  // A server cannot know that this client takes no Calls, and none of them was the Reply that is waited for.
-  const std::uint32_t most = why == kStrayCall ? std::max(config_.max_discards, kMaxStrayCalls) : config_.max_discards;
+  // A server cannot know that this client takes no Calls. A Call of the server is no Reply.
+  const bool is_call = link_->has_call(message);
+  const std::uint32_t most = is_call ? std::max(config_.max_discards, kMaxStrayCalls) : config_.max_discards;
   if (++num_discards_ <= most || !link_->is_client()) return;
-  endpoint_->fail_violation(std::string("the peer answers no Call: its last message was discarded: ") + why);
+  endpoint_->fail_violation(std::string("the peer answers no Call: its last message was discarded: ") +
+                            counters_.last_discard);
 }
 
 // R2-8-1: until a Reply has come, no error grants anything. An answer that only names other versions counts credits by
@@ -240,7 +242,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   switch (verdict) {
     case ReplyVerdict::kDiscard:
       on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why, message);
-      on_needless(counters_.last_discard);
+      on_needless(message);
       break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
     case ReplyVerdict::kReply:

@@ -233,13 +233,15 @@ class Responder {
   void tell_answer(const Outgoing& out);
   bool release_call(CallSlot slot);
   void probe_end(ServedCallId id, const Call& call, int accept) const;
-  bool was_fatal(Call& call) const;
+  std::uint64_t print_of(const Call& call) const;
+  bool was_fatal(const Call& call) const;
   void on_fatal(const CallPrint& call, std::string_view refused);
-  void remember_write(const CallPrint& call, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
+  void remember_write(const Outgoing& out, std::uint32_t handle, std::uint64_t offset, std::uint64_t len);
 
   // The place that an answer was written to, kept as long as the peer may still refuse the Write.
   struct Written {
-    CallPrint call;
+    std::uint64_t print = 0;  // of the Call, with its XID
+    std::uint32_t xid = 0;
     std::uint32_t handle = 0;
     std::uint64_t offset = 0;
     std::uint64_t len = 0;

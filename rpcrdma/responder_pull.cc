@@ -279,8 +279,9 @@ void Responder::on_read_done(CallSlot slot) {
 }
 
 void Responder::on_read_refused(CallSlot slot) {
-  const Segment* segment = call_at(slot).next_read();
-  on_fatal(call_at(slot).print,
+  const Call& call = call_at(slot);
+  const Segment* segment = call.next_read();
+  on_fatal({call.xid, call.print},
            segment == nullptr ? "an RDMA Read" : refused_str("an RDMA Read", segment->handle, segment->offset));
 }
 

@@ -60,6 +60,7 @@ void Responder::on_receive(Arrival&& arrival) {
                         "it has Read chunks, and its sender serves no RDMA Read");
   }
   if (!call.external && !parse_payload(slot, received.payload)) return;
+  call.print = print_of(call);
   if (violates("R1-5.5.3-03", was_fatal(call))) {
     return answer_error(slot, TransportError::Code::kSystem,
                         "the peer refused an RDMA Read or Write of this Call before");
@@ -75,13 +76,16 @@ void Responder::on_receive(Arrival&& arrival) {
   admit();
 }
 
-// A Call whose chunks the peer refused would end this connection as well. A Call without chunks cannot be that Call.
-bool Responder::was_fatal(Call& call) const {
-  call.print = {call.xid, 0};
-  if (config_.duplicate_requests == nullptr || call.lists.empty()) return false;
-  call.print =
-      config_.duplicate_requests->print_of(call.xid, call.lists, call.external ? nullptr : &call.rpc, call.args);
-  return config_.duplicate_requests->was_fatal(config_.client, call.print);
+// A Call without chunks needs none: no handle of it can be refused.
+std::uint64_t Responder::print_of(const Call& call) const {
+  if (config_.duplicate_requests == nullptr || call.lists.empty()) return 0;
+  return config_.duplicate_requests->print_of(call.lists, call.external ? nullptr : &call.rpc, call.args);
+}
+
+// A Call whose chunks the peer refused would end this connection as well.
+bool Responder::was_fatal(const Call& call) const {
+  return config_.duplicate_requests != nullptr && !call.lists.empty() &&
+         config_.duplicate_requests->was_fatal(config_.client, {call.xid, call.print});
 }
 
 void Responder::refuse_parts(std::optional<ReceiveSlot> receive, std::uint32_t xid, TransportError::Code code,

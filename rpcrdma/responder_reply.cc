@@ -189,7 +189,7 @@ bool Responder::post(Outgoing& out, SendSlot send) {
     if (!endpoint_.post_write(sges, write.remote_addr, write.rkey, send, endpoint_.wants_signal())) return false;
     std::uint64_t len = 0;
     for (const verbs::Sge& sge : sges) len += sge.length;
-    remember_write(out.print, write.rkey, write.remote_addr, len);
+    remember_write(out, write.rkey, write.remote_addr, len);
   }
   if (!may_post_last(out, send)) return false;
   if (observer_ != nullptr) tell_answer(out);
@@ -217,8 +217,8 @@ bool Responder::may_post_last(Outgoing& out, SendSlot send) {
 }
 
 // On iWARP a Write and its Reply complete when TCP took them, a round trip before the peer can refuse the Write.
-void Responder::remember_write(const CallPrint& call, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
-  const Written written{call, handle, offset, len};
+void Responder::remember_write(const Outgoing& out, std::uint32_t handle, std::uint64_t offset, std::uint64_t len) {
+  const Written written{out.print, out.xid, handle, offset, len};
   if (written_.size() < kMaxWritten) {
     written_.push_back(written);
   } else {
@@ -228,7 +228,9 @@ void Responder::remember_write(const CallPrint& call, std::uint32_t handle, std:
 }
 
 void Responder::on_write_refused(SendSlot send) {
-  if (is_sending(send)) on_fatal(outgoing_[index_of(send)]->print, "an RDMA Write");
+  if (!is_sending(send)) return;
+  const Outgoing& out = *outgoing_[index_of(send)];
+  on_fatal({out.xid, out.print}, "an RDMA Write");
 }
 
 // A peer may use one handle for several Calls, and the same memory for one Call after another. The last Call counts.
@@ -237,7 +239,7 @@ void Responder::on_write_refused(std::uint32_t handle, std::uint64_t offset) {
     const std::size_t back = next_written_ + written_.size() - 1 - i;
     const Written& written = written_[back % written_.size()];
     if (written.handle != handle || offset < written.offset || offset - written.offset >= written.len) continue;
-    return on_fatal(written.call, refused_str("an RDMA Write", handle, offset));
+    return on_fatal({written.xid, written.print}, refused_str("an RDMA Write", handle, offset));
   }
 }
 

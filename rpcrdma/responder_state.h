@@ -51,8 +51,8 @@ struct Responder::Call {
   State state = State::kFree;
   std::uint32_t generation = 0;
   std::uint32_t xid = 0;
-  CallPrint print;  // of a Call with chunks
   std::uint32_t version = 0;
+  std::uint64_t print = 0;             // CallPrint::hash; 0 without chunks
   std::uint64_t mark = 0;              // the observer's
   std::optional<ReceiveSlot> receive;  // the Receive buffer that it came in, or its last part
   // The Payload stream, if it came in several messages.
@@ -88,6 +88,7 @@ struct Responder::Call {
   void reset() {
     state = State::kFree;
     ++generation;
+    print = 0;
     external = false;
     if (!lists.empty()) lists = ChunkLists{};
     header = args = {};
@@ -119,7 +120,7 @@ struct Responder::Outgoing {
 
   CallSlot call{};
   std::uint32_t xid = 0;
-  CallPrint print;  // of the Call
+  std::uint64_t print = 0;  // of the Call
   CallOutcome outcome = CallOutcome::kSuccess;
   ServedReply reply;  // holds the memory that the Writes and the Send send from
   std::unique_ptr<verbs::Mr> results_mr;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/address.h"
-#include "base/time.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "verbs-shim/api/log_budget.h"
@@ -137,16 +136,18 @@ std::string allow_fault(const std::string& rule) {
 
 std::function<bool(const sockaddr_storage& peer)> filter_of(AllowList list) {
   if (list.empty()) return {};
-  // The threads of a device share it with those of the program.
+  // All threads that use the filter share one budget.
   struct Log {
+    bool may_write() {
+      const std::scoped_lock lock(mutex);
+      return budget.take(std::chrono::steady_clock::now());
+    }
     std::mutex mutex;
     verbs::LogBudget budget;
   };
   return [list = std::move(list), log = std::make_shared<Log>()](const sockaddr_storage& peer) {
     if (list.admits(peer)) return true;
-    const std::scoped_lock lock(log->mutex);
-    if (log->budget.take(std::chrono::steady_clock::now()))
-      spdlog::warn("{} refused: --allow does not name it", address_str(peer));
+    if (log->may_write()) spdlog::warn("{} refused: --allow does not name it", address_str(peer));
     return false;
   };
 }

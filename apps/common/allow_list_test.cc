@@ -107,7 +107,7 @@ TEST(AllowList, OtherFamiliesAreNotAdmitted) {
 
 TEST(Filter, NamesThePeersThatItRefusesInFewLines) {
   const auto admits = filter_of(list_of({"192.0.2.0/24"}));
-  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  ::testing::internal::CaptureStdout();  // spdlog writes there by default
   for (int i = 0; i < 1000; ++i) {
     EXPECT_TRUE(admits(*resolve_address("192.0.2.7:1")));
     EXPECT_FALSE(admits(*resolve_address("192.0.3.7:1")));

@@ -81,7 +81,7 @@ TEST(StopSignals, TheSecondSignalRemovesTheUnfinishedFile) {
   EXPECT_FALSE(is_there());
 }
 
-// A terminal that closes ends its programs in order, too, but not what nohup started.
+// The end of a terminal stops its programs in order, too, but not a program that nohup started.
 TEST(StopSignals, AHangUpStopsAProgramThatDoesNotIgnoreIt) {
   {
     StopSignals stop;

@@ -52,18 +52,15 @@ StopSignals::StopSignals() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before {};
-  sigaction(SIGHUP, &action, &before);
-  if (before.sa_handler == SIG_IGN) sigaction(SIGHUP, &before, nullptr);  // nohup started the program
+  takes_hang_up_ = signal(SIGHUP, SIG_IGN) != SIG_IGN;  // nohup has the program ignore it
+  if (takes_hang_up_) sigaction(SIGHUP, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
-  struct sigaction now {};
-  sigaction(SIGHUP, nullptr, &now);
-  if (now.sa_handler == on_signal) signal(SIGHUP, SIG_DFL);
+  if (takes_hang_up_) signal(SIGHUP, SIG_DFL);
   ::close(g_fd.exchange(-1));
 }
 

@@ -21,6 +21,9 @@ class StopSignals {
   bool requested() const;
   // Readable from the first signal on. No code reads it.
   int fd() const;
+
+ private:
+  bool takes_hang_up_ = false;  // SIGHUP was not ignored
 };
 
 // stop_fd returns the descriptor of the newest StopSignals; -1 for none.

@@ -11,8 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "apps/dissect/sent_segments.h"
-#include "apps/dissect/testing/rpc.h"
+#include "apps/dissect/testing/court.h"
 #include "ddp/untagged_queue.h"
 
 namespace weft::apps::dissect {
@@ -21,20 +20,18 @@ namespace {
 using rdmap::Layer;
 using rdmap::Opcode;
 using rdmap::Terminate;
+using testing::Court;
+using testing::kStag;
 using testing::Octets;
+using testing::offer;
 using testing::pattern;
+using testing::read_request;
 using testing::startup;
 using testing::Talk;
 using testing::Wire;
+using testing::with;
 
-constexpr std::uint32_t kStag = 0x77, kOther = 0x88;
-
-Octets read_request(std::uint32_t msn, std::uint32_t stag, std::uint64_t to, std::uint32_t size,
-                    std::uint32_t sink = 0x99) {
-  const auto header = rdmap::emit_read_request_header(
-      {.sink_stag = {sink}, .sink_to = 0, .size = size, .src_stag = {stag}, .src_to = to});
-  return testing::untagged(Opcode::kReadRequest, msn, {header.begin(), header.end()});
-}
+constexpr std::uint32_t kOther = 0x88;
 
 Octets atomic_request(std::uint32_t msn, std::uint8_t to) {
   Octets body(52);
@@ -47,88 +44,6 @@ Octets invalidate(std::uint32_t msn, const Octets& payload, std::uint32_t stag) 
   for (std::size_t i = 0; i < 4; ++i) ulpdu[2 + i] = static_cast<std::uint8_t>(stag >> (24 - 8 * i));
   return ulpdu;
 }
-
-Octets with(Octets octets, std::size_t at, std::uint8_t value) {
-  octets[at] = value;
-  return octets;
-}
-
-rpcrdma::ChunkListsView offer(std::uint32_t stag, std::uint32_t len) {
-  rpcrdma::ChunkListsView lists;
-  lists.write_list = {{{.handle = stag, .length = len}}};
-  return lists;
-}
-
-// Court: a connection, the side that is accused, and the message that the Terminate names.
-struct Court {
-  Talk talk;
-  Wire::End accused = Wire::kClient;
-  Octets named;
-  std::uint32_t msn = 0;
-
-  void open() { talk.wire.open(); }
-  // Startup frames of RFC 6581.
-  void open_enhanced(mpa::EnhancedWords asked, mpa::EnhancedWords told) {
-    talk.wire.syn(Wire::kClient);
-    talk.wire.syn(Wire::kServer);
-    for (const bool is_reply : {false, true}) {
-      Octets words;
-      mpa::emit_enhanced_words(is_reply ? told : asked, words);
-      Octets frame;
-      mpa::emit_startup_frame({.kind = is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest,
-                               .c = true,
-                               .s = true,
-                               .rev = 2,
-                               .private_data = words},
-                              frame);
-      talk.wire.send(is_reply ? Wire::kServer : Wire::kClient, frame);
-    }
-  }
-  void say(const Octets& ulpdu) {
-    named = ulpdu;
-    talk.wire.send(accused, talk.wire.fpdu(accused, ulpdu), 60000);
-  }
-  void send(std::size_t len = 8) { say(testing::untagged(Opcode::kSend, ++msn, pattern(len))); }
-  void write(std::uint32_t stag = kStag, std::uint64_t to = 0, std::size_t len = 8) {
-    say(testing::tagged(Opcode::kWrite, stag, to, pattern(len)));
-  }
-  // The capture misses a packet of the accused.
-  void lose() {
-    talk.wire.lose(accused, talk.wire.fpdu(accused, testing::untagged(Opcode::kSend, ++msn, pattern(40))));
-    send();
-  }
-  // A Call of NFS offers memory to the server, which is accused of what follows.
-  void accuse_server() {
-    talk.call(1);
-    talk.reply(1);
-    talk.call(2, 6, offer(kStag, 1000), testing::read_args());
-    accused = Wire::kServer;
-    msn = 1;
-  }
-  std::optional<Verdict> verdict(const Terminate& what, bool has_header) {
-    rdmap::TerminateMessage message{.what = what};
-    if (has_header) {
-      const std::size_t len = (named[0] & 0x80) != 0 ? ddp::kTaggedHeaderLen : ddp::kUntaggedHeaderLen;
-      message.segment_len = static_cast<std::uint16_t>(named.size());
-      std::copy_n(named.begin(), len, message.ddp_header.begin());
-      message.ddp_header_len = len;
-      const bool is_read = rdmap::parse_control(named[1]).opcode == 1 && named.size() >= len + 28;
-      message.has_rdma_header = is_read && what.layer == Layer::kRdma && what.etype == 1;
-      if (message.has_rdma_header) std::copy_n(named.begin() + len, 28, message.rdma_header.begin());
-    }
-    Octets body(rdmap::kTerminateMaxLen);
-    body.resize(rdmap::emit_terminate(message, body));
-    const auto accuser = accused == Wire::kClient ? Wire::kServer : Wire::kClient;
-    talk.told.findings.clear();
-    talk.told.facts.clear();
-    talk.wire.send(accuser, talk.wire.fpdu(accuser, testing::untagged(Opcode::kTerminate, 1, body)));
-    talk.dissector.finish();
-    for (const Facts& facts : talk.told.facts) {
-      if (facts.is_terminate) return facts.verdict;
-    }
-    return std::nullopt;
-  }
-};
 
 using Play = std::function<void(Court&)>;
 
@@ -443,76 +358,6 @@ TEST(Accusation, AnRdmaReadResponseThatNobodyAskedForMayBeAnUnexpectedOpcode) {
   }
 }
 
-// The receiver named the memory itself, in its RDMA Read Request.
-TEST(Accusation, AnRdmaReadResponseAsTheAccuserAskedForHasTheRightPlace) {
-  constexpr std::uint32_t kSink = 0x99, kLen = 100;
-  for (const int code : {0x00, 0x01}) {
-    const auto verdict_of = [code](std::uint32_t len, bool loses) {
-      Court court;
-      court.open();
-      if (loses) court.lose();
-      court.talk.read(kStag, 0, kLen, kSink);
-      court.say(testing::tagged(Opcode::kReadResponse, kSink, 0, pattern(len)));
-      return court.verdict({Layer::kDdp, 1, static_cast<std::uint8_t>(code)}, true);
-    };
-    EXPECT_EQ(verdict_of(kLen, false), Verdict::kRefuted);
-    EXPECT_EQ(verdict_of(kLen + 4, false), Verdict::kConfirmed);
-    EXPECT_EQ(verdict_of(kLen, true), Verdict::kUnseen);
-  }
-}
-
-// A Terminate that names a message as it was not sent.
-TEST(Accusation, AHeaderThatTheOtherSideHasNotSentAccusesNobody) {
-  const Octets read = read_request(1, kStag, 0, 100), written = testing::tagged(Opcode::kWrite, kStag, 8, pattern(40)),
-               request = testing::untagged(Opcode::kSend, 1, pattern(40));
-  const Terminate read_bounds{Layer::kRdma, 1, 0x01}, bounds{Layer::kDdp, 1, 0x01}, too_long{Layer::kDdp, 2, 0x05};
-  const auto verdict_of = [](const Octets& sent, const Octets& named, const Terminate& what, bool loses = false) {
-    Court court;
-    court.open();
-    if (loses) court.lose();
-    court.say(sent);
-    court.named = named;
-    return court.verdict(what, true);
-  };
-  const auto longer = [](Octets octets) {
-    octets.resize(octets.size() + 9000);
-    return octets;
-  };
-  EXPECT_EQ(verdict_of(read, read, read_bounds), Verdict::kUnseen);
-  EXPECT_EQ(verdict_of(read, read_request(1, kStag, 0, 999), read_bounds), Verdict::kRefuted);
-  EXPECT_EQ(verdict_of(read, read_request(1, kStag, 40, 60), read_bounds), Verdict::kRefuted)
-      << "another sink TO is due";
-  EXPECT_EQ(verdict_of(read, with(read_request(1, kStag, 40, 60), 18 + 11, 40), read_bounds), Verdict::kUnseen)
-      << "the rest of it";
-  EXPECT_EQ(verdict_of(written, written, bounds), Verdict::kUnseen);
-  EXPECT_EQ(verdict_of(written, with(written, 13, 9), bounds), Verdict::kRefuted) << "TO";
-  EXPECT_EQ(verdict_of(written, longer(written), bounds), Verdict::kRefuted);
-  EXPECT_EQ(verdict_of(written, longer(written), bounds, true), Verdict::kUnseen);
-  EXPECT_EQ(verdict_of(request, longer(request), too_long), Verdict::kRefuted);
-  EXPECT_EQ(verdict_of(request, with(request, 17, 40), too_long), Verdict::kRefuted) << "MO";
-}
-
-TEST(Accusation, TheSegmentsThatATerminateMayNameAreBounded) {
-  for (const std::size_t num : {SentSegments::kMax, SentSegments::kMax + 1}) {
-    Court court;
-    court.open();
-    for (std::size_t i = 0; i < num; ++i) court.write(kStag, 8 * i);
-    court.named = testing::tagged(Opcode::kWrite, kStag, 4, pattern(8));
-    const bool is_known = num == SentSegments::kMax;
-    EXPECT_EQ(court.verdict({Layer::kDdp, 1, 0x01}, true), is_known ? Verdict::kRefuted : Verdict::kUnseen) << num;
-  }
-}
-
-// The header in the Terminate is that of the first of two equal messages, too.
-TEST(Accusation, OfEqualMessagesTheFirstIsNamed) {
-  Court court;
-  court.open();
-  court.write(kStag, UINT64_MAX - 3);
-  court.write(kStag, UINT64_MAX - 3);
-  EXPECT_EQ(court.verdict({Layer::kDdp, 1, 0x03}, true), Verdict::kConfirmed);
-  EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-05")));
-}
-
 // A refuted accusation is the accuser's violation, and the accused side has none.
 TEST(Accusation, TheAccuserIsAtFaultIfTheOctetsRefuteIt) {
   struct Blamed final : Listener {
@@ -591,50 +436,6 @@ TEST(Accusation, TheOtherReadingOfSiwCounts) {
   court.open();
   court.say(testing::untagged(Opcode::kImmediate, 1, pattern(8)));
   EXPECT_NE(court.verdict({Layer::kRdma, 2, 0x06}, false), Verdict::kRefuted);
-}
-
-// MSN 2 comes before MSN 1, and a right Terminate names MSN 2.
-TEST(Accusation, AMessageThatCameOutOfOrderHasCome) {
-  Court court;
-  court.open();
-  court.say(testing::untagged(Opcode::kSend, 2, pattern(8)));
-  const Octets second = court.named;
-  court.say(testing::untagged(Opcode::kSend, 1, pattern(8)));
-  court.named = second;
-  EXPECT_EQ(court.verdict({Layer::kDdp, 2, 0x03}, true), Verdict::kConfirmed);
-  EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-03")));
-}
-
-// A receiver may place an FPDU, and refuse it, before it has those in front. Here the capture has it, too, behind a
-// hole. The server acknowledges only what came before the hole.
-struct BehindAHole : ::testing::Test {
-  void SetUp() override {
-    court.open();
-    court.send();
-    hole = wire.seq[Wire::kClient];
-    wire.lose(Wire::kClient, next_send());
-  }
-  Octets next_send() { return wire.fpdu(Wire::kClient, testing::untagged(Opcode::kSend, ++court.msn, pattern(8))); }
-  std::optional<Verdict> verdict(const Terminate& what, bool has_header) {
-    wire.seq[Wire::kClient] = hole;
-    return court.verdict(what, has_header);
-  }
-
-  Court court;
-  Wire& wire = court.talk.wire;
-  std::uint32_t hole = 0;
-};
-
-TEST_F(BehindAHole, AnFpduMayBeTheRefusedOne) {
-  court.write(kStag + 1);
-  EXPECT_EQ(verdict({Layer::kDdp, 1, 0x00}, true), Verdict::kUnseen);
-  EXPECT_THAT(court.talk.told.findings, ::testing::Not(::testing::Contains("RDMAP-7.1-03")));
-}
-TEST_F(BehindAHole, ACrcMayBeBad) {
-  Octets damaged = next_send();
-  damaged.back() ^= 1;
-  wire.send(Wire::kClient, damaged);
-  EXPECT_EQ(verdict({Layer::kLlp, 0, 0x02}, false), Verdict::kUnseen);
 }
 
 // A fault for which no receiver ends a connection confirms nothing.

@@ -139,13 +139,13 @@ class CallTable {
   // num_lost: how many Sends of the side that calls are missing; empty if this is not known. Each may be a Call, whose
   // memory is offered until its Reply.
   void on_resumed(std::optional<std::uint32_t> num_lost);
-  // The side that answers has done so before the Calls come: until on_caught_up, RDMA Writes for them, and their
-  // answers, may have gone before them.
+  // The capture has answers of the other side before the Calls. Until on_caught_up the RDMA Writes and the answers of a
+  // Call may come before it.
   void on_overtaken() { is_late_ = true; }
   void on_caught_up();
   // on_unknown_answer: an answer has an XID that no known Call has.
   void on_unknown_answer(std::uint32_t xid);
-  // Whether the answer to a Call with this XID went before it. It counts once.
+  // Whether the answer to a Call with this XID came before the Call. Each answer counts once.
   bool takes_early_answer(std::uint32_t xid);
   // Whether a Reply with the XID of this Call answers this Call.
   bool is_certain(const Call& call) const { return !call.is_repeated && !has_gap_ && call.num_lost == num_lost_; }
@@ -200,10 +200,10 @@ class CallTable {
   std::size_t num_repeated_ = 0;                    // Calls that are open or in past_
   std::uint64_t num_gaps_ = 0, num_lost_ = 0;
   bool has_gap_ = false;
-  bool is_late_ = false;                 // see on_overtaken
-  std::vector<std::uint32_t> answered_;  // is_late_: the XIDs of answers that went before their Calls
+  bool is_late_ = false;                 // between on_overtaken and on_caught_up
+  std::vector<std::uint32_t> answered_;  // XIDs of answers that came before their Calls, while is_late_
   std::uint64_t num_unknown_ = 0;        // Calls that the capture may lack, and that may be open
-  std::uint64_t num_answered_ = 0;       // has_gap_: answers to such Calls
+  std::uint64_t num_answered_ = 0;       // answers to such Calls while has_gap_
   bool has_forgotten_ = false;
   bool has_overflowed_ = false;  // forget_all
   EntryCount count_;

@@ -162,8 +162,8 @@ bool ConnectionDecoder::lacks_octets_before(int end, std::uint32_t ack) const {
   return direction(end).tcp.lacks_octets_before(ack - fin);
 }
 
-// A segment acknowledges one that waits at the other side, and that one acknowledges a part of it: these first octets
-// come again, together with newer ones. Returns their number.
+// Returns how many of the first octets of a segment are older than the segment that waits at the other side: the two
+// acknowledge each other. These octets come again, together with newer ones.
 std::size_t ConnectionDecoder::num_older(const TcpSegment& segment, int end) const {
   const WaitingSegments& other = direction(1 - end).waiting;
   if (other.empty() || !segment.has_ack || segment.syn) return 0;
@@ -206,7 +206,7 @@ void ConnectionDecoder::take_first_waiting(int end) {
   take(segment, end);
 }
 
-// The segment that was sent first goes first, as far as the time of the capture tells.
+// The older segment by the times of the capture goes first.
 void ConnectionDecoder::take_all_waiting() {
   while (is_waiting()) {
     const bool is_second = first_.waiting.empty() ||
@@ -216,14 +216,15 @@ void ConnectionDecoder::take_all_waiting() {
   }
 }
 
-// Nothing waited for a side of which the capture had nothing. Its first octets may have been answered.
+// No segment waits for a side as long as the capture has nothing of that side. So the other side may have answered the
+// first octets of this one already.
 void ConnectionDecoder::note_late_side(const TcpSegment& segment, int end) {
   if (!segment.syn && segment.payload_len == 0) return;
   const auto acked = direction(end).tcp.acked();
   if (acked && seq_distance(segment.seq + (segment.syn ? 1 : 0), *acked) > 0) overtake(end, *acked);
 }
 
-// The other side has answered octets before `ack` that come late, or never.
+// The other side has answered octets before `ack`. The capture has them later, or lacks them.
 void ConnectionDecoder::overtake(int end, std::uint32_t ack) {
   Direction& late = direction(end);
   if (!late.late_until || seq_distance(*late.late_until, ack) > 0) late.late_until = ack;
@@ -386,7 +387,7 @@ void ConnectionDecoder::Direction::on_startup_frame(const mpa::StartupFrame& fra
   if (!peer) return;
   // FPDUs that came before this frame waited for its terms.
   Direction& waiting = of_.direction(1 - end_);
-  // Where its acknowledgment shows that it came before, the order is known.
+  // The acknowledgment of an early FPDU shows the order. Without one the order is not known.
   if (waiting.mpa.has_begun() && !waiting.is_early_) of_.rdmap_.on_early_fpdu();
   waiting.mpa.resume(arrival);
 }

@@ -81,7 +81,8 @@ class ConnectionDecoder {
     WaitingSegments waiting;
     bool saw_syn = false;
     std::optional<std::uint32_t> sent;  // the sequence number behind the last octet in the capture
-    // Octets before it come late: the other side has answered them before. Empty: none do.
+    // The other side has answered octets before this sequence number, and the capture has them later. Empty: there are
+    // none.
     std::optional<std::uint32_t> late_until;
 
     // Octets came behind the startup frame.

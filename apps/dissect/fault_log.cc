@@ -38,11 +38,11 @@ bool is_about_place(const rdmap::Terminate& what) {
 }
 
 // What the message that a Terminate names says against it. Empty: nothing.
-std::optional<std::string> named_refutation(const rdmap::TerminateMessage& message, const Facts& facts) {
+std::string named_refutation(const rdmap::TerminateMessage& message, const Facts& facts) {
   if (facts.names_unsent) return "it names a message that the other side has not sent";
   if (!facts.misnamed.empty()) return fmt::format("it names {}, which the other side has not sent", facts.misnamed);
   if (facts.names_asked && is_about_place(message.what)) return "its own RDMA Read Request names this place";
-  return std::nullopt;
+  return "";
 }
 
 Finding refuted(const rdmap::TerminateMessage& message, std::string_view requirement, std::string_view why) {
@@ -103,9 +103,8 @@ void FaultLog::weigh(Frame& frame, const Record& accused) {
     return weigh_setup(*message, frame, accused);
   }
   const Joined joined = join(*message, other_half, *blame);
-  const std::string why =
-      joined.has_code ? ""
-                      : named_refutation(*message, frame.facts).value_or(refutation_of(*message, accused, other_half));
+  std::string why = joined.has_code ? "" : named_refutation(*message, frame.facts);
+  if (why.empty() && !joined.has_code) why = refutation_of(*message, accused, other_half);
   if (!why.empty()) blame->confirms.reset();
   blame->verdict = blame->confirms ? Verdict::kConfirmed : why.empty() ? Verdict::kUnseen : Verdict::kRefuted;
   frame.facts.verdict = blame->verdict;

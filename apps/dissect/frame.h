@@ -151,8 +151,8 @@ struct Facts {
   bool is_startup = false;
   bool is_terminate = false;
   bool names_unsent = false;       // the message that a Terminate names has not been sent
-  std::string misnamed;            // what of this message was not sent like that, where the message itself was sent
-  bool names_asked = false;        // it is an RDMA Read Response as the sender of the Terminate asked for it
+  std::string misnamed;            // what of the named message differs from the message that was sent
+  bool names_asked = false;        // the named RDMA Read Response is as the sender of the Terminate asked for it
   std::optional<Verdict> verdict;  // of the accusation in a Terminate, or in an error of RPC-over-RDMA
 };
 

@@ -308,8 +308,8 @@ CrcVerdict MpaHalf::judge_crc(ConstBytes wire) const {
 }
 
 // The capture lacks the rest of the FPDU that has begun. If its length is certain, its front is reported and its rest
-// skipped. No CRC proves the front: where it is only a guess that there are Markers or none, its header may be wrong.
-// More octets than that length have waited for the guess about Markers only if the terms are wrong.
+// skipped. No CRC proves the front, and its header may be wrong as long as the place of the Markers is a guess. More
+// octets than that length have waited for the guess about Markers only if the terms are wrong.
 void MpaHalf::report_front(const Arrival& arrival) {
   using Guess = FpduFinder::Guess;
   const bool is_open = may_have_other_markers() && try_other_markers(pending_, true) == Guess::kMore;

@@ -55,8 +55,8 @@ class UpperLayer {
   // on_resumed comes behind on_gap, with the next Send. num_lost: how many messages for Receives of the other side the
   // capture lacks; empty if this is not known.
   virtual void on_resumed(Side from, std::optional<std::uint32_t> num_lost) = 0;
-  // on_overtaken comes behind on_gap: the other side has answered octets of this side that come late. They have come
-  // with on_caught_up, or are lost.
+  // on_overtaken follows on_gap: the other side has answered octets of this side, and the capture has these octets
+  // later. on_caught_up: they have come, or are lost.
   virtual void on_overtaken(Side of) = 0;
   virtual void on_caught_up(Side of) = 0;
   // on_written: octets of an RDMA Write that goes on at another place. on_transfer tells of its last octets.

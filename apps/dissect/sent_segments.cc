@@ -20,7 +20,8 @@ bool suits_length(const SentSegments::Sent& sent, std::size_t len) {
   return sent.len == len || sent.payload_len == len;
 }
 
-// A responder that fails behind the first octets returns what is left of the Request (RFC 5040 section 4.8).
+// A responder may fail after the first octets of the Response. Its Terminate has a Request for the other octets then
+// (RFC 5040 section 4.8).
 bool is_rest_of(const rdmap::ReadRequestHeader& named, const rdmap::ReadRequestHeader& sent) {
   if (named.size > sent.size) return false;
   const std::uint64_t done = sent.size - named.size;

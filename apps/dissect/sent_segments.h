@@ -14,8 +14,8 @@
 
 namespace weft::apps::dissect {
 
-// SentSegments remembers the last DDP segments that a side sent, as far as a Terminate of the other side repeats them.
-// A value without I/O. Beyond kMax of them and beyond HeldEntries, the oldest ones are forgotten.
+// SentSegments remembers the last DDP segments of a side. Of each it has the words that a Terminate of the other side
+// repeats. Beyond kMax segments, or without room in HeldEntries, it forgets the oldest one. A value without I/O.
 class SentSegments {
  public:
   static constexpr std::size_t kMax = 8;  // each connection has two of these rings
@@ -63,7 +63,7 @@ class SentSegments {
 
   // Weighed: a segment that a Terminate names, beside those that were sent.
   struct Weighed {
-    std::string unsent;     // what of it was not sent; empty: nothing, as far as is known
+    std::string unsent;     // what of it differs from the segments that were sent; empty: nothing is known to differ
     bool is_asked = false;  // Sent::is_asked, of all segments with its place
   };
   Weighed weigh(const ddp::Segment& named, const rdmap::TerminateMessage& message) const;

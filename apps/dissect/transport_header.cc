@@ -241,7 +241,7 @@ std::string_view type_str(const TransportType& type) {
 }
 
 bool parse_transport_header(rpcrdma::Protocol protocol, ConstBytes message, TransportHeader& out) {
-  std::construct_at<TransportWords>(&out);  // in place: an assignment would make a second one and copy it
+  std::construct_at<TransportWords>(&out);  // an assignment would make a second one and copy it
   out.text.clear();
   switch (protocol) {
     case rpcrdma::Protocol::k1: return parse_v1(message, out);

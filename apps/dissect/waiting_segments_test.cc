@@ -142,8 +142,8 @@ TEST(WaitingSegments, FourPacketsCanComeInReverse) {
   EXPECT_THAT(kept.told().unjudged, IsEmpty());
 }
 
-// Call 3 acknowledges Reply 2, which comes again together with Reply 3: the octets of Reply 2 are older than Call 3,
-// and those of Reply 3 are not. lost: octets at the front of Reply 2 that the capture lacks.
+// Call 3 acknowledges Reply 2, which comes again together with Reply 3. Only the octets of Reply 2 are older than
+// Call 3. The capture lacks `lost` octets at the front of Reply 2.
 TEST(WaitingSegments, OctetsThatComeAgainTogetherWithNewOnesKeepTheirPlace) {
   for (const std::size_t lost : {0u, 20u}) {
     Kept kept;

@@ -17,8 +17,9 @@ namespace {
 
 // This many Calls beyond the credits wait here. Then the gateway stops reading the server.
 constexpr std::size_t kMaxWaiting = kCallbackCredits;
-// A client that has answered none may be one that takes none (RFC 8167). Its own Replies come from the same server, so
-// this many of the server's Calls wait for it and further ones are refused.
+// A client may take no Calls at all (RFC 8167). The Replies to its own Calls come on the same TCP connection, which the
+// gateway therefore goes on to read: until the client has answered a Call, this many wait for it, and the gateway
+// refuses further ones.
 constexpr std::size_t kMaxUnproven = kCallbackCredits + kMaxWaiting;
 
 }  // namespace
@@ -34,7 +35,7 @@ struct CallsToRdma::State {
   std::weak_ptr<onc_tcp::Stream> stream;
   std::list<Call> calls;
   std::size_t num_answers = 0;  // not sent yet
-  bool has_answered = false;    // the client, a Call
+  bool has_answered = false;    // the client has answered a Call
   bool is_paused = false;
   bool ended = false;
 

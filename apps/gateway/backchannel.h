@@ -27,7 +27,8 @@ struct OwnedRecord;
 class CallsToRdma {
  public:
   struct Owner {
-    // true: too many Calls wait for a client that answers Calls, or too many answers for the server. false: few enough.
+    // true: too many Calls wait for a client that answers Calls, or too many answers wait for the server. false: few
+    // enough wait again.
     std::function<void(bool)> pause;
     std::function<void(const std::string& text)> warn;  // writes a line to the log, within its budget
   };

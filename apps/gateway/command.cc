@@ -101,7 +101,7 @@ std::unique_ptr<RpcbindRegistration> make_findable(const sockaddr_storage& local
   return std::make_unique<RpcbindRegistration>(local, *programs, config);
 }
 
-// The server trusts the address of this host, so whoever reaches the gateway gets its rights.
+// The server trusts the address of this host. So every user that reaches the gateway has the rights of this host.
 void warn_of_reach(const sockaddr_storage& local, const GatewayOptions& options) {
   if (is_loopback(local)) return;
   const bool is_limited = !options.allow.empty();

@@ -29,7 +29,8 @@ constexpr std::chrono::milliseconds kRoomRetry{20};
 // The bytes that a queued record takes besides its own.
 constexpr std::size_t kRecordOverhead = 256;
 
-// Bounds what the kernel keeps for a peer that does not read, and the time. What the socket took is out of sight here.
+// Bounds the octets that the kernel keeps for a peer that does not read, and the time. The Stream counts octets only
+// until the socket takes them.
 void bound_kernel_memory(asio::ip::tcp::socket& socket) {
   constexpr int kMaxUnsent = 256 << 10, kUserTimeoutMs = 90000, kOn = 1;
   const int fd = socket.native_handle();

@@ -42,9 +42,9 @@ inline constexpr LedgerKind kLedgerKinds[] = {
               "`IoTest.FewDescriptorsServeManyFiles`, `EdgesTest.OpenFilesGoInTheOrderOfTheirLastUse`"},
     {.name = "files that lost their place before their writes were synced",
      .client = "as its address",
-     .address = "one of its own, and a quarter of those that all share; beyond them its Calls close its own files",
-     .all = "an eighth of the open files to share, twice as many with those of the addresses; beyond them a Call of an "
-            "address without open files syncs the file that it replaces",
+     .address = "one of its own, and a quarter of the shared ones. Beyond them its Calls close its own files",
+     .all = "an eighth of the open files for all addresses to share, and at most as many again for the one of each "
+            "address. Beyond them a Call of an address without open files syncs the file that it replaces",
      .place = "`EvictedFiles`, `Ledger`",
      .tests = "`SharesTest.ACallThatNeedsAPlaceSyncsNoFileOfOthers`, "
               "`DiskWorkTest.ACallThatTakesAPlaceOfAnotherFileWaitsForNoSync`"},

@@ -162,7 +162,7 @@ TEST_F(CallbacksToRdmaTest, RefusalsCostFewLines) {
   server.send(callback(1));
   ASSERT_TRUE(run([&] { return server.records.size() == 2; }));
   constexpr std::size_t kNum = 3 * verbs::LogBudget::kBurst;
-  ::testing::internal::CaptureStdout();  // where spdlog writes unless it is told otherwise
+  ::testing::internal::CaptureStdout();  // spdlog writes there by default
   for (std::uint32_t i = 0; i < kNum; ++i) server.send(callback(100 + i, counted(20000)));
   ASSERT_TRUE(run([&] { return server.records.size() == 2 + kNum; }));
   spdlog::default_logger()->flush();
@@ -185,7 +185,8 @@ TEST_F(CallbacksToRdmaTest, UnansweredCallsEndWithTheirClient) {
   ASSERT_TRUE(run([&] { return server.ended.has_value(); }));
 }
 
-// Many clients take no Calls of a server. The Replies to their own Calls come behind these on the same TCP connection.
+// Many clients take no Calls of a server. The Replies to a client's own Calls come on the same TCP connection, behind
+// the Calls of the server.
 TEST_F(CallbacksToRdmaTest, AClientThatAnswersNoneGetsTheRepliesToItsOwnCalls) {
   TcpEnd& server = open();
   server.on_record = [](TcpEnd& end, const Octets& record) {

@@ -129,7 +129,7 @@ TEST_F(HostilePartsTest, MixedXids) {
   expect_all_is_back();
 }
 
-// The error that answers it has ended the RPC, so that the Call does not run after all.
+// The error that answers the message has ended the RPC, so the Call does not run.
 TEST_F(HostilePartsTest, AMessageThatDoesNotDecodeEndsTheCallOfItsXid) {
   RecordProperty("proves", "W2-7.1.4-1");
   for (const std::size_t at : {std::size_t{4}, std::size_t{12}}) {  // its version, its type

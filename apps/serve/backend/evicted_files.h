@@ -34,8 +34,8 @@ class EvictedFiles {
   std::shared_ptr<OpenFile> take(const FileKey& key);
   std::shared_ptr<OpenFile> find(const FileKey& key) const;
 
-  // begin_sync gives a file that waits to the worker that calls it. The worker syncs the file and calls end_sync. Then
-  // the file is gone from here, unless another thread may still write it. Such a file waits again after retry().
+  // begin_sync gives a file that waits to the worker that calls it. The worker syncs the file and calls end_sync, which
+  // takes the file out. A file that another thread may still write stays instead, and waits again after retry().
   std::optional<Named> begin_sync();
   void end_sync(const Named& synced);
   void retry();
