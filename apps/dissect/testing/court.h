@@ -15,7 +15,7 @@ namespace weft::apps::dissect::testing {
 inline constexpr std::uint32_t kStag = 0x77;
 
 inline Octets read_request(std::uint32_t msn, std::uint32_t stag, std::uint64_t to, std::uint32_t size,
-                    std::uint32_t sink = 0x99) {
+                           std::uint32_t sink = 0x99) {
   const auto header = rdmap::emit_read_request_header(
       {.sink_stag = {sink}, .sink_to = 0, .size = size, .src_stag = {stag}, .src_to = to});
   return untagged(rdmap::Opcode::kReadRequest, msn, {header.begin(), header.end()});
