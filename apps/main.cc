@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
@@ -76,6 +78,14 @@ int on_usage_error(const CLI::App& root, const std::string& what) {
   return weft::apps::kExitUsage;
 }
 
+// The command has cleaned up and printed its results.
+int end(int exit_status) {
+  const int status = weft::apps::finish_output(exit_status);
+  if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);
+  if (status == weft::apps::kExitReaderLeft) weft::apps::die_by(SIGPIPE);
+  return status;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -102,7 +112,7 @@ int main(int argc, char** argv) {
     root.parse(argc, argv);
   } catch (const CLI::Success& done) {
     if (const auto surplus = find_surplus(root)) return on_usage_error(root, describe(*surplus, named_command(root)));
-    return weft::apps::finish_output(root.exit(done));
+    return end(root.exit(done));
   } catch (const CLI::ParseError& error) {
     // An unknown word is reported before a missing one: it is most often the reason.
     const CLI::App* command = named_command(root);
@@ -111,8 +121,5 @@ int main(int argc, char** argv) {
     if (lacks_command) return on_usage_error(root, "a command is missing after '" + words_of(command) + "'");
     return on_usage_error(root, error.what());
   }
-  const int status = weft::apps::finish_output(context.exit_status);
-  // The command has cleaned up and printed its results.
-  if (const int signal_number = weft::apps::stop_signal(); signal_number != 0) weft::apps::die_by(signal_number);
-  return status;
+  return end(context.exit_status);
 }

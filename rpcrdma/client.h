@@ -61,7 +61,8 @@ struct ClientConfig {
   std::chrono::milliseconds call_timeout{60000};
   // How many messages, one after the other, may come over a connection that RFC 8166 section 4.5 lets a requester
   // discard, although each may have answered a Call. One more ends the connection: what it answered is waited for in
-  // vain. Late Replies to Calls that were given up do not count. Nor do Calls of the server, up to 16 in a row.
+  // vain. Late Replies to Calls that were given up do not count. Calls of the server and second Replies to one of the
+  // last Calls (as many as `credits`) are counted by themselves, and at least 16 of them may come.
   std::uint32_t max_discards = 16;
   ReconnectPolicy reconnect = {};
   HealthCheckPolicy health_check = {};

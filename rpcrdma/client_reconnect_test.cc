@@ -261,6 +261,35 @@ TEST_F(ClientLifeTest, ACallOfTheServerEndsNothing) {
   EXPECT_EQ(client->state(), State::kConnecting);
 }
 
+// A second Reply to a Call is discarded, and its connection goes on, unless nothing else comes.
+TEST_F(ClientLifeTest, AReplyToACallThatWasAnsweredEndsNothing) {
+  open_and_call({.max_discards = 0, .reconnect = kReconnect});
+  answer(0, 0);
+  for (int i = 0; i < 16; ++i) answer(0, 0);
+  EXPECT_EQ(client->state(), State::kReady);
+  EXPECT_STREQ(client->replies().last_discard, "no Call that waits has its XID");
+  EXPECT_EQ(lines.num_with("a Reply was discarded: no Call that waits has its XID"), 16u);
+  call();
+  run(0);
+  answer(1, 0);
+  EXPECT_THAT(ended, ElementsAre(Pair(0, CallStatus::kSuccess), Pair(1, CallStatus::kSuccess)));
+  for (int i = 0; i < 16; ++i) answer(1, 0);
+  EXPECT_EQ(client->state(), State::kReady) << "a good Reply came between";
+  answer(1, 0);
+  EXPECT_EQ(client->state(), State::kConnecting);
+  EXPECT_THAT(client->error(), HasSubstr("the peer answers no Call: its last message was discarded: no Call that"));
+}
+
+// It may be the Reply that a Call waits for, so nobody waits until that Call's time is over.
+TEST_F(ClientLifeTest, AReplyWithAnXidOfNoCallEndsTheConnection) {
+  open_and_call({.max_discards = 0, .reconnect = kReconnect});
+  auto call = device.qp().sent.at(0);
+  call[0] ^= 0xff;
+  ASSERT_TRUE(device.qp().inject(plain_reply(call, 8)));
+  run(0);
+  EXPECT_EQ(client->state(), State::kConnecting);
+}
+
 TEST_F(ClientLifeTest, RepliesAreCounted) {
   open_with_credits();
   ASSERT_TRUE(device.qp().inject(plain_reply(device.qp().sent.at(0), 8)));

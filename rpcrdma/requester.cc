@@ -22,7 +22,7 @@ verbs::Error refused(const char* why) {
 }  // namespace
 
 Requester::Requester(verbs::Pd& pd, Link& link, const Config& config, std::uint32_t first_xid)
-    : pd_(pd), config_(config), next_xid_(first_xid) {
+    : pd_(pd), config_(config), next_xid_(first_xid), answered_xids_(config.credits) {
   rules_.chunks = config.chunks;
   rules_.short_only = config.short_only;
   resume(link);
@@ -144,7 +144,7 @@ void Requester::start(std::size_t call_threshold, std::size_t reply_threshold) {
   started_ = true;
   round_trip_ = {};
   has_answered_ = false;
-  num_discards_ = 0;
+  num_discards_ = num_stray_ = 0;
   sent_opening_ = asked_terms_ = no_parts_ = no_external_ = no_calls_ = false;
   is_opening_ = link_->is_client() && !link_->has_begun() && profile.first_threshold != 0;
   settled_threshold_ = call_threshold;

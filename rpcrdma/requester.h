@@ -19,6 +19,7 @@
 #include "rpcrdma/event_log.h"
 #include "rpcrdma/link.h"
 #include "rpcrdma/message.h"
+#include "rpcrdma/recent_xids.h"
 #include "rpcrdma/round_trip.h"
 #include "verbs-shim/api/verbs.h"
 
@@ -230,8 +231,8 @@ class Requester {
   bool retry_without_read_chunks(Calls::iterator at);
   bool retry_without_write_chunks(Calls::iterator at);
   bool retry_with_more_room(Calls::iterator at, const TransportError& error);
-  // A message was discarded that may have answered a Call.
-  void on_needless(ConstBytes message);
+  // A message was discarded. is_stray: it is one more Reply to a Call that has one.
+  void on_needless(ConstBytes message, bool is_stray);
   void retry(Calls::iterator at);
   void on_rpc_reply(Call& call, ConstBytes payload, const ReceivedReply& received);
   // The parts of requester_results.cc.
@@ -269,6 +270,7 @@ class Requester {
   std::uint32_t last_program_ = 0, last_version_ = 0;  // of the last Call sent; 0 before the first
   std::uint64_t num_received_ = 0;
   TimePoint now_{};
+  RecentXids answered_xids_;
 
   // A Call that goes in several messages, until the last one was posted.
   struct Continued {
@@ -293,7 +295,8 @@ class Requester {
   std::vector<std::uint8_t> results_;  // without the items that were put into their rooms
   RequesterCounters counters_;
   bool answered_ = false;
-  std::uint32_t num_discards_ = 0;  // since the last good message of this connection
+  // Since the last good message of this connection: messages that may have answered a Call, and others.
+  std::uint32_t num_discards_ = 0, num_stray_ = 0;
 };
 
 }  // namespace weft::rpcrdma

@@ -30,7 +30,7 @@ std::string what_was_refused(const TransportError& error) {
   }
 }
 
-constexpr std::uint32_t kMaxStrayCalls = 16;     // in a row
+constexpr std::uint32_t kMaxStray = 16;          // Calls of the server and second Replies in a row
 constexpr std::size_t kMaxRetryRoom = 64 << 20;  // octets of the Reply chunks of retries, for all Calls together
 
 std::string versions(std::uint32_t low, std::uint32_t high) {
@@ -123,7 +123,7 @@ void Requester::on_receive(Arrival&& arrival) {
                  : at == sent_.end() ? "no Call that waits has its XID"
                                      : "its Call has a Reply already",
                  message);
-    if (!is_late) on_needless(message);
+    if (!is_late) on_needless(message, at != sent_.end() || (xid && answered_xids_.has(*xid)));
   }
   dispatching_ = false;
   if (is_done) endpoint_->post_receive(slot);
@@ -162,13 +162,14 @@ void Requester::on_discarded(verbs::LogLevel level, std::optional<std::uint32_t>
   config_.log->line(level, config_.peer, "XID {:#x}: a Reply was discarded: {}", xid.value_or(0), why);
 }
 
-// A message was discarded, which may have been the Reply that a Call waits for.
-void Requester::on_needless(ConstBytes message) {
+// A message was discarded. It may have been the Reply that a Call waits for, with a wrong XID, unless it is a Call of
+// the server, which cannot know that this client takes none, or one more Reply.
+void Requester::on_needless(ConstBytes message, bool is_stray) {
   link_->on_needless();
-  // A server cannot know that this client takes no Calls. A Call of the server is no Reply.
-  const bool is_call = link_->has_call(message);
-  const std::uint32_t most = is_call ? std::max(config_.max_discards, kMaxStrayCalls) : config_.max_discards;
-  if (++num_discards_ <= most || !link_->is_client()) return;
+  const bool is_harmless = is_stray || link_->has_call(message);
+  const bool ends =
+      is_harmless ? ++num_stray_ > std::max(config_.max_discards, kMaxStray) : ++num_discards_ > config_.max_discards;
+  if (!ends || !link_->is_client()) return;
   endpoint_->fail_violation(std::string("the peer answers no Call: its last message was discarded: ") +
                             counters_.last_discard);
 }
@@ -234,7 +235,8 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
     round_trip_.on_reply(call.id, link_->now());
     if (!fence(call, arrival)) return false;
     answered_ = true;
-    num_discards_ = 0;
+    answered_xids_.add(call.xid);
+    num_discards_ = num_stray_ = 0;
     ++counters_.replies_accepted;
     if (verdict != ReplyVerdict::kError) on_opened();
     if (verdict == ReplyVerdict::kError && received_.error.code != TransportError::Code::kVersion) on_version_shown();
@@ -242,7 +244,7 @@ bool Requester::on_reply(Calls::iterator at, Arrival&& arrival) {
   switch (verdict) {
     case ReplyVerdict::kDiscard:
       on_discarded(verbs::LogLevel::kWarn, call.xid, received_.why, message);
-      on_needless(message);
+      on_needless(message, false);
       break;
     case ReplyVerdict::kError: on_error(at, received_.error); break;
     case ReplyVerdict::kReply:

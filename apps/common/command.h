@@ -17,6 +17,9 @@ namespace weft::apps {
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+// The reader of standard output has left. main then ends the program by SIGPIPE, without a message, as this signal ends
+// other programs. Shells show this status.
+constexpr int kExitReaderLeft = 141;
 
 // fail prints "weft: MESSAGE" on stderr, as one line that is printable(), and returns kExitFailed.
 int fail(std::string_view message);

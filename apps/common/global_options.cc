@@ -1,5 +1,7 @@
 #include "apps/common/global_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -10,6 +12,7 @@
 
 #include "apps/common/command.h"
 #include "apps/common/option_checks.h"
+#include "mpa/fpdu.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/framing.h"
 
@@ -104,6 +107,20 @@ std::string inline_fault(const std::string& value) {
   const bool is_number = error == std::errc() && end == value.data() + value.size();
   if (is_number && octets >= kUnit && octets <= kMost && octets % kUnit == 0) return "";
   return "must be a multiple of 1024 from 1024 to 262144, not '" + value + "'";
+}
+
+// A ULPDU of the least MULPDU always fits (MPA-3-04), so a smaller FPDU would be no limit. A peer may ask for Markers.
+constexpr std::size_t kLeastFpdu = 140;
+static_assert(mpa::mulpdu(kLeastFpdu, true) > mpa::kMinMulpdu && mpa::mulpdu(kLeastFpdu - 4, true) == mpa::kMinMulpdu);
+
+std::string fpdu_fault(const std::string& value) {
+  constexpr std::size_t kMost = 65535;
+  std::size_t octets = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), octets);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  if (is_number && (octets == 0 || (octets >= kLeastFpdu && octets <= kMost))) return "";
+  return fmt::format("must be 0 or from {} to {}, not '{}': MPA sends FPDUs of up to {} bytes whatever the limit",
+                     kLeastFpdu, kMost, value, kLeastFpdu);
 }
 
 void add_nudge(CLI::App& root, GlobalOptions& options) {
@@ -214,8 +231,9 @@ void add_global_options(CLI::App& root, GlobalOptions& options) {
       ->group(kGroup);
   add_progress(root, options);
   add_protocol_options(root, options);
-  root.add_option("--fpdu", options.fpdu_limit, "the largest FPDU; 0: the largest that the path allows")
-      ->check(CLI::Range(0, 65535))
+  root.add_option("--fpdu", options.fpdu_limit,
+                  "the largest FPDU, from 140 to 65535; 0: the largest that the path allows (default 0)")
+      ->check(CLI::Validator(fpdu_fault, "", "fpdu"))
       ->type_name("BYTES")
       ->group(kGroup);
   root.add_option("--ird", options.ird, "inbound RDMA Reads served at once (default 16)")

@@ -251,6 +251,7 @@ TEST(GlobalOptions, ToAskForAnRtrTakesRevisionTwo) {
 
 TEST(GlobalOptions, NumbersAreTakenUpToTheirBounds) {
   for (const auto& words : {std::vector<std::string>{"--fpdu", "0"},
+                            {"--fpdu", "140"},
                             {"--fpdu", "65535"},
                             {"--ird", "0"},
                             {"--ird", "255"},
@@ -261,6 +262,12 @@ TEST(GlobalOptions, NumbersAreTakenUpToTheirBounds) {
   }
   for (const auto& words : {std::vector<std::string>{"--fpdu", "65536"}, {"--fpdu", "-1"}}) {
     EXPECT_FALSE(parse({words[0], words[1], "go"}).ran) << words[0] << " " << words[1];
+  }
+  // A connection would send larger ones all the same.
+  for (const char* octets : {"1", "139"}) {
+    const Parsed parsed = parse({"--fpdu", octets, "go"});
+    EXPECT_FALSE(parsed.ran) << octets;
+    EXPECT_NE(parsed.error.find("must be 0 or from 140 to 65535"), std::string::npos) << parsed.error;
   }
 }
 

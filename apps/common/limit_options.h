@@ -24,6 +24,10 @@ struct LimitOptions {
   std::size_t connections_per_address(std::size_t all) const;
 };
 
+// limits_fault names a limit for one address that is above the limit for all clients. Empty: there is none. An option
+// that is not given counts with its default; where the limit of open files is low, the default is lower than here.
+std::string limits_fault(const LimitOptions& options);
+
 // LeastBuffered: the least that --max-buffered and --max-buffered-per-address take. Less than 16 MiB cannot hold the
 // largest request with its reply.
 struct LeastBuffered {

@@ -61,7 +61,7 @@ int finish_output(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   const int error = errno;  // 0: an earlier write failed
   if (status != kExitDone) return status;
-  if (error == EPIPE || is_left_by_reader()) return kExitFailed;
+  if (error == EPIPE || is_left_by_reader()) return kExitReaderLeft;
   return fail("cannot write to standard output" + (error == 0 ? "" : std::string(": ") + std::strerror(error)));
 }
 

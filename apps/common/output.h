@@ -17,9 +17,10 @@ std::string counted(std::uint64_t num, std::string_view noun);
 // flushes the line, so that the reader of a pipe sees it at once.
 void print_ready(const std::string& what);
 
-// finish_output is for the end of the program: it returns `status`, the exit status so far, or kExitFailed if standard
-// output did not take everything. It prints this error once. It prints nothing if the reader of a pipe has left, since
-// the reader may have seen enough, or if the reader did not read after a stop signal.
+// finish_output is for the end of the program: it returns `status`, the exit status so far. If standard output did not
+// take everything, it returns kExitFailed instead of kExitDone, and prints the error. It returns kExitReaderLeft and
+// prints nothing if the reader of a pipe has left, since the reader may have seen enough, or if the reader did not read
+// after a stop signal.
 int finish_output(int status);
 
 }  // namespace weft::apps

@@ -97,6 +97,8 @@ verbs::SoftConfig soft_config(const GlobalOptions& options, const DeviceWish& wi
     config.connect_timeout = std::min(config.connect_timeout, wish.answer_timeout);
     config.reply_timeout = std::min(config.reply_timeout, wish.answer_timeout);
   }
+  config.max_silent = wish.max_silent.value_or(config.max_silent);
+  config.max_lingering = wish.max_lingering.value_or(config.max_lingering);
   config.admits = wish.admits;
   return config;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct DeviceWish {
   // The longest time for each step of connecting (soft). If it is 0 or more than the device's own times, the device's
   // own times hold.
   std::chrono::milliseconds answer_timeout{0};
+  // The most connections without a whole MPA Request, and the most that are closing (soft). Without a value the
+  // device's own numbers hold.
+  std::optional<std::size_t> max_silent = {}, max_lingering = {};
   // Decides which peers may connect, as SoftConfig::admits. RDMA devices of the kernel leave this to their user.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
   // Names of local files that the command reads or writes, among other words: the trace replaces none of them.

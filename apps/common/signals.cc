@@ -108,7 +108,7 @@ void die_by(int signal_number) {
   sigaddset(&only, signal_number);
   pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   raise(signal_number);
-  std::_Exit(128 + signal_number);  // not reached: the default action of both signals ends the process
+  std::_Exit(128 + signal_number);  // not reached: the default action of these signals ends the process
 }
 
 }  // namespace weft::apps

@@ -28,6 +28,7 @@
 #include "base/address.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
+#include "verbs-shim/soft/device.h"
 
 namespace weft::apps {
 namespace {
@@ -55,14 +56,17 @@ constexpr std::size_t kMaxConnections = 1024;
 struct Limits {
   std::size_t connections = 0, connections_per_address = 0;
   std::size_t lost = 0;                                // clients that are gone while the server works on their Calls
+  std::size_t passing = 0;                             // connections without an MPA Request, and ones that are closing
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
 // Descriptors of a gateway without clients, beside those that it inherited: the device, the listener, --metrics and
-// --rpcbind. A worker thread of the device has three of its own.
-constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 3;
-// The least for connections of lost clients and for short uses.
-constexpr std::size_t kLeastOthers = 16;
+// --rpcbind. A worker thread of the device has three of its own, and may have a connection that says nothing
+// and one that is closing, whatever the limit for all.
+constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 5;
+// The least for four equal parts: connections of lost clients, connections that say nothing yet, ones that are closing,
+// and short uses.
+constexpr std::size_t kLeastOthers = 32, kParts = 4;
 
 absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const LimitOptions& options, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
@@ -77,7 +81,8 @@ absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const LimitOptions
   if (!plan.ok()) return plan.status();
   out.connections = plan->clients;
   out.connections_per_address = options.connections_per_address(out.connections);
-  out.lost = std::min(gateway::ToTcpConfig{}.max_lost, out.connections / 4 + 1);
+  out.passing = plan->others / kParts;
+  out.lost = std::min({gateway::ToTcpConfig{}.max_lost, out.connections / 4 + 1, plan->others / kParts});
   out.buffered = options.max_buffered.value_or(kMaxBuffered);
   out.buffered_per_address =
       options.max_buffered_per_address.value_or(std::max(out.buffered / 4, ToRdmaConfig::kLeastBufferedPerAddress));
@@ -138,6 +143,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   if (options.reserved_port && connect.transport != Transport::kTcp) {
     return usage_error("--reserved-port is for connections over TCP: it wants --connect tcp://");
   }
+  if (const std::string fault = limits_fault(options.limits); !fault.empty()) return usage_error(fault);
   StopSignals stop;
   bound_unused_heap();
   const std::uint64_t file_limit = raise_file_limit();
@@ -152,7 +158,10 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   const auto admits = filter_of(*allow);
   // The device makes connections too, but the filter applies only to incoming ones.
   const auto refused = std::make_shared<RefusedPeers>(0);
-  auto device = open_device(global, {.admits = counting(admits, refused)});
+  const verbs::SoftConfig usual = soft_config(global);
+  auto device = open_device(global, {.max_silent = std::min(usual.max_silent, limits.passing),
+                                     .max_lingering = std::min(usual.max_lingering, limits.passing),
+                                     .admits = counting(admits, refused)});
   if (!device.ok()) return fail(device.status());
   io_context io(1);
   if (listen.transport == Transport::kRdma) {

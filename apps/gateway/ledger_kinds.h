@@ -40,7 +40,8 @@ inline constexpr LedgerKind kLedgerKinds[] = {
     {.name = "TCP connections of lost clients, whose Calls must not run twice",
      .client = "1, for 30 s",
      .address = "all, until others are lost",
-     .all = "256, at most a quarter of the connections; the address with most gives up its oldest",
+     .all = "256, at most a quarter of the connections, fewer where the limit of open files is low; the address with "
+            "most gives up its oldest",
      .place = "`ToTcpConfig::max_lost`, `answer_wait`, `ToTcp::keep_lost`",
      .tests = "`LostClientTest.AreBoundedInNumber`, `AnAddressThatLosesManyTakesNoPlaceOfAnother`"},
     {.name = "memory of Replies",

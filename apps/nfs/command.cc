@@ -29,8 +29,9 @@ class Command {
       run(runner);
       context.exit_status = runner.finish();
     });
-    add_timeout_option(*app_, options_->timeout,
-                       "the longest that a request waits for its answer before the command gives up (default 120)");
+    add_timeout_option(
+        *app_, options_->timeout,
+        "the longest that a request waits for its answer before the command gives up (default 120; of MOUNT 10)");
     flag("--stats", options_->stats, "print how many RDMA Writes, RDMA Reads and Sends it took");
   }
 

@@ -66,7 +66,7 @@ class Get {
     dir->is_new = mkdir(target.c_str(), 0700) == 0;
     if (!dir->is_new && errno != EEXIST) return errno_status(errno, target);
     dir->fd = Fd(open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!dir->fd) return errno_status(errno, target);
+    if (!dir->fd) return target_status(errno, target);
     dir->url = url;
     dir->node = *node;
     dir->shown = target;
@@ -319,7 +319,7 @@ absl::Status cat_one(Runner& runner, const Url& url) {
   Flow flow(**session);
   flow.run(cat(transfer, flow, *node, reader_left, octets));
   if (reader_left) {
-    runner.fail_silently();
+    runner.end_with_reader();
     return absl::OkStatus();
   }
   if (absl::IsDataLoss(octets.status())) {

@@ -32,6 +32,14 @@ absl::Status errno_status(int error, const std::string& what) {
   return error == ENOENT ? absl::NotFoundError(text) : absl::UnknownError(text);
 }
 
+absl::Status target_status(int error, const std::string& path) {
+  struct stat there {};
+  if (error != ENOENT || lstat(path.c_str(), &there) != 0 || !S_ISLNK(there.st_mode)) return errno_status(error, path);
+  return absl::FailedPreconditionError(path +
+                                       ": not written through a symbolic link whose target is missing. Try: remove the "
+                                       "link, or name its target");
+}
+
 absl::StatusOr<LocalFile> LocalFile::create(int dir_fd, const std::string& name, const std::string& shown) {
   LocalFile file;
   file.name_ = name;
@@ -67,6 +75,8 @@ absl::StatusOr<LocalFile> LocalFile::open_path(const std::string& path) {
     }
     const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
     if (real) target = real.get();
+  } else if (const int error = errno; lstat(path.c_str(), &there) == 0) {
+    return target_status(error, path);
   }
   const std::size_t slash = target.rfind('/');
   const std::string name = slash == std::string::npos ? target : target.substr(slash + 1);

@@ -29,6 +29,10 @@ std::string temporary_name(const std::string& name);
 // errno_status: "WHAT: No such file or directory", kNotFound for ENOENT, else kUnknown.
 absl::Status errno_status(int error, const std::string& what);
 
+// target_status is errno_status for a local name that should be written. It says so if the name is a symbolic link
+// whose target is missing.
+absl::Status target_status(int error, const std::string& path);
+
 // LocalAttributes are the attributes that a complete file gets.
 struct LocalAttributes {
   std::uint32_t mode = 0600;                                    // permission bits, as they are
@@ -43,7 +47,8 @@ class LocalFile {
   // create begins the file `name` in the directory `dir_fd`. At commit() it replaces any file with that name, but no
   // directory. No symbolic link is followed. `shown` is the path in error messages. dir_fd outlives the LocalFile.
   static absl::StatusOr<LocalFile> create(int dir_fd, const std::string& name, const std::string& shown);
-  // open_path is create for a path from the user: symbolic links are followed, devices and pipes opened.
+  // open_path is create for a path from the user: symbolic links are followed, devices and pipes opened. A link whose
+  // target is missing is an error: to replace the link, or to make a file where it points, may be a mistake.
   static absl::StatusOr<LocalFile> open_path(const std::string& path);
 
   LocalFile(LocalFile&& other) noexcept = default;

@@ -67,6 +67,20 @@ TEST_F(LocalFileTest, AUsersSymbolicLinkStays) {
   EXPECT_EQ(content(path("elsewhere/real")), "new");
 }
 
+TEST_F(LocalFileTest, ADanglingLinkIsNoTarget) {
+  std::filesystem::create_symlink("missing", path("link"));
+  std::filesystem::create_symlink("circle", path("circle"));
+  for (const auto& [name, why] : {std::pair("link", ": not written through a symbolic link whose target is missing"),
+                                  std::pair("circle", ": Too many levels of symbolic links")}) {
+    const auto file = LocalFile::open_path(path(name));
+    ASSERT_FALSE(file.ok()) << name;
+    const std::string text(file.status().message());
+    EXPECT_TRUE(text.starts_with(path(name) + why)) << text;
+    EXPECT_TRUE(std::filesystem::is_symlink(path(name)));
+  }
+  EXPECT_EQ(num_names(), 2u);
+}
+
 TEST_F(LocalFileTest, ADirectoryIsNoTarget) {
   std::filesystem::create_directory(path("dir"));
   EXPECT_FALSE(LocalFile::open_path(path("dir")).ok());

@@ -1,6 +1,7 @@
 #include "apps/nfs/mount_client.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "apps/common/address.h"
 #include "apps/nfs/silence.h"
@@ -15,6 +16,8 @@ using rpcrdma::xdr::XdrReader;
 using rpcrdma::xdr::XdrWriter;
 
 constexpr std::size_t kMaxCandidates = 64;
+// Only a service that is there and slow gets a longer time.
+constexpr std::chrono::milliseconds kConnectTimeout{10000};
 constexpr const char* kTryMountport =
     ". Try: '?mountport=N' behind the URL, N being the port of 'mount=' in weft serve's 'ready' line, or mountd's in "
     "'rpcinfo -p HOST'";
@@ -143,20 +146,22 @@ absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::millisecond
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url.host, url.mountport});
   if (!addr.ok()) return addr.status();
   bool told = false;
+  std::chrono::milliseconds patience = std::min(kConnectTimeout, timeout);
   onc_tcp::Slow slow{tell_after, nullptr};
   if (tell) {
     slow.tell = [&] {
       told = true;
-      tell(not_responding(short_name(url), timeout, {}, {}));
+      tell(not_responding(short_name(url), patience, {}, {}));
     };
   }
-  auto client = onc_tcp::Client::connect(*addr, address_len(*addr), timeout, stop_fd, onc_tcp::Client::LocalPort::kAny,
+  auto client = onc_tcp::Client::connect(*addr, address_len(*addr), patience, stop_fd, onc_tcp::Client::LocalPort::kAny,
                                          std::move(slow));
   if (!client.ok()) {
     const absl::Status failed = explain(client.status(), service_name(url));
     if (absl::IsCancelled(failed)) return failed;
     return absl::Status(failed.code(), std::string(failed.message()) + kTryMountport);
   }
+  patience = timeout;
   Mount mount(**client, timeout);
   nfs3::ExportRes exports;
   const absl::Status listed = mount.call(nfs3::MountProc::kExport, nullptr, &exports);

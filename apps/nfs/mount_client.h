@@ -23,9 +23,10 @@ struct MountedExport {
 // mount_for asks the MOUNT service of url's server (RFC 1813 section 5, over TCP as in RFC 8267 section 5.1) for the
 // directory from which url.path is looked up. That directory is the longest export that is a prefix of the path. If the
 // server does not list one, mount_for tries the path itself and then its parents, up to "/". It takes the entry in the
-// server's mount list back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer; stop_fd
-// readable ends it with kCancelled. Errors are one line. `tell` (may be null) gets a line about a service that does not
-// answer for tell_after, and about one that answers again.
+// server's mount list back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer, and for
+// at most ten seconds of it until the service takes the connection; stop_fd readable ends it with kCancelled. Errors
+// are one line. `tell` (may be null) gets a line about a service that does not answer for tell_after, and about one
+// that answers again.
 absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd,
                                         const std::function<void(const std::string&)>& tell = nullptr,
                                         std::chrono::milliseconds tell_after = {});

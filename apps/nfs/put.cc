@@ -106,13 +106,10 @@ class Put {
     auto session = runner_.session(url);
     if (!session.ok()) return session.status();
     session_ = *session;
-    const bool is_stdin = local == "-";
     Source source;
-    source.fd = Fd(is_stdin ? dup(STDIN_FILENO) : open(local.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!source.fd) return errno_status(errno, local);
-    auto target = target_of(url, is_stdin ? "" : base_of(local));
+    if (absl::Status status = open_operand(local, source); !status.ok()) return status;
+    auto target = target_of(url, local == "-" ? "" : base_of(local));
     if (!target.ok()) return target.status();
-    if (fstat(source.fd.get(), &source.attributes) != 0) return errno_status(errno, local);
     transfer_ = &runner_.transfer(*session_);
     if (absl::Status status = transfer_->prepare(); !status.ok()) return explain(status, url.str());
 
@@ -137,6 +134,27 @@ class Put {
     Node dir;
     Url url;  // its last name is in dir
   };
+
+  // Opens a local name of the command line. Without -r put sends what it can read from a pipe or a device.
+  absl::Status open_operand(const std::string& local, Source& source) const {
+    if (local == "-") {
+      source.fd = Fd(dup(STDIN_FILENO));
+    } else {
+      struct stat found {};
+      if (stat(local.c_str(), &found) == 0 && is_skipped(found)) return skipped(local);
+      // Where a pipe takes the name meanwhile, O_NONBLOCK keeps the open from waiting for a writer.
+      const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (options_.recursive ? O_NONBLOCK : 0);
+      source.fd = Fd(open(local.c_str(), flags));
+    }
+    if (!source.fd || fstat(source.fd.get(), &source.attributes) != 0) return errno_status(errno, local);
+    return local != "-" && is_skipped(source.attributes) ? skipped(local) : absl::OkStatus();
+  }
+  bool is_skipped(const struct stat& local) const {
+    return options_.recursive && !S_ISREG(local.st_mode) && !S_ISDIR(local.st_mode);
+  }
+  static absl::Status skipped(const std::string& local) {
+    return absl::FailedPreconditionError(local + ": skipped: not a regular file");
+  }
 
   static std::string base_of(std::string path) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();

@@ -141,7 +141,10 @@ int Runner::finish() {
                 sum.writes_rx, sum.write_octets_rx, sum.reads_rx, sum.read_octets_tx, sum.sends_tx, sum.sends_rx);
     }
   }
-  if (std::fflush(stdout) != 0 && exit_status_ == apps::kExitDone) {
+  if (std::fflush(stdout) == 0 || exit_status_ != apps::kExitDone) return exit_status_;
+  if (errno == EPIPE) {
+    end_with_reader();
+  } else {
     exit_status_ = apps::fail(std::string("cannot write to standard output: ") + std::strerror(errno));
   }
   return exit_status_;

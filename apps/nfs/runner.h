@@ -90,8 +90,11 @@ class Runner {
   bool report(const absl::Status& status);
   // warn prints a line to stderr.
   void warn(const std::string& line);
-  // fail_silently makes the exit status 1 if the user knows the reason, as after `weft nfs cat URL | head`.
-  void fail_silently() { exit_status_ = apps::kExitFailed; }
+  // end_with_reader is for a reader of standard output that has left, as after `weft nfs cat URL | head`. An error that
+  // was reported before still makes the exit status 1.
+  void end_with_reader() {
+    if (exit_status_ == apps::kExitDone) exit_status_ = apps::kExitReaderLeft;
+  }
   // print writes one line of results to stdout.
   void print(const std::string& line);
 

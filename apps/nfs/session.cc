@@ -74,10 +74,10 @@ Session::Cleanup::Cleanup(Session& session) : session_(session) {
 absl::StatusOr<std::unique_ptr<Session>> Session::open(const Url& url, const apps::GlobalOptions& options,
                                                        verbs::Device& device, const apps::StopSignals& stop,
                                                        Endurance endurance) {
+  const std::chrono::milliseconds mount_timeout =
+      endurance.timeout.count() == 0 ? std::chrono::milliseconds(kAnswerTimeout) : endurance.timeout;
   if (endurance.timeout.count() == 0) endurance.timeout = kCallTimeout + endurance.reconnect_for;
-  // Only a server that is there and slow gets a longer time.
-  const auto answer_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance.timeout);
-  auto mounted = mount_for(url, answer_timeout, stop.fd(), endurance.tell, endurance.tell_after);
+  auto mounted = mount_for(url, mount_timeout, stop.fd(), endurance.tell, endurance.tell_after);
   if (!mounted.ok()) return mounted.status();
   std::unique_ptr<Session> session(new Session(url, std::move(*mounted), stop,
                                                options.progress_or(apps::ProgressMode::kBlock), std::move(endurance)));
@@ -89,6 +89,7 @@ absl::Status Session::connect(const apps::GlobalOptions& options, verbs::Device&
   const absl::StatusOr<sockaddr_storage> addr = apps::resolve({url_.host, url_.port});
   if (!addr.ok()) return addr.status();
   rpcrdma::ClientConfig config = apps::client_config(options, apps::kCreditsForFiles);
+  // Only a server that is there and slow gets a longer time.
   config.connect_timeout = std::min<std::chrono::milliseconds>(kAnswerTimeout, endurance_.timeout);
   config.reserve_credit = true;
   config.health_check = {.after = kSilence, .answer = kSilence, .when_idle = false};

@@ -56,8 +56,8 @@ class Patience {
 // and not answered yet. For NFSv3 that is right if the procedure is idempotent; the other procedures may then fail.
 struct Endurance {
   std::chrono::milliseconds reconnect_for{0};  // 0: the session is over
-  // How long a Call waits for its Reply, over all connections. MOUNT and connecting wait so long at most. 0: a minute,
-  // and reconnect_for.
+  // How long a Call waits for its Reply, over all connections, and each request of MOUNT for its answer. Connecting
+  // takes ten seconds at most, and no longer than this. 0: a minute, and reconnect_for; for MOUNT ten seconds.
   std::chrono::milliseconds timeout{0};
   std::chrono::milliseconds tell_after{5000};  // of a silence of the server
   // Gets one line each when the connection was lost, when it is back, when the server does not respond, when it

@@ -95,7 +95,7 @@ class Ls {
     absl::Status result;
     flow_.run(root(url, *node, result));
     if (!reader_left_) return result;
-    runner_.fail_silently();
+    runner_.end_with_reader();
     return absl::OkStatus();
   }
 

@@ -221,7 +221,8 @@ absl::Status RdmaRun::fill() {
 absl::Status RdmaRun::measure_throughput() {
   auto end =
       start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
-  while (Clock::now() < end) {
+  // However short the time is, one operation is done.
+  while (posted_ == 0 || Clock::now() < end) {
     if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (auto status = fill(); !status.ok()) return status;
     if (auto status = turn(); !status.ok()) return status;
@@ -237,7 +238,7 @@ absl::Status RdmaRun::measure_latency() {
   auto end =
       start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context_.options.seconds));
   Clock::time_point now = start_;
-  while (now < end) {
+  while (samples_.num() == 0 || now < end) {
     if (context_.progress.stop_requested()) return absl::CancelledError("interrupted");
     if (auto status = post_op(); !status.ok()) return status;
     std::uint64_t want = posted_;

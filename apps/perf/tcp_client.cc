@@ -41,7 +41,8 @@ class TcpRun {
   // The client's end: everything is on its way, and the listener says how much arrived.
   IoResult finish(Totals& totals);
 
-  bool time_left() const { return !stop_.requested() && Clock::now() < end_; }
+  // However short the time is, one operation is done.
+  bool goes_on(std::uint64_t num_done) const { return !stop_.requested() && (num_done == 0 || Clock::now() < end_); }
 
   const PerfOptions& options_;
   const StopSignals& stop_;
@@ -88,7 +89,7 @@ absl::StatusOr<Measured> TcpRun::run() {
 IoResult TcpRun::stream() {
   constexpr std::size_t kLargest = 2 << 20;
   std::vector<std::uint8_t> buffer(std::max<std::size_t>(measured_.size, kLargest), 0x5a);
-  while (time_left()) {
+  while (goes_on(measured_.ops)) {
     std::size_t len = measured_.size != 0 ? measured_.size : write_size_of(fd_.get());
     if (IoResult result = send_all(fd_.get(), std::span(buffer).first(len), waiter_); result != IoResult::kDone)
       return result;
@@ -113,7 +114,7 @@ IoResult TcpRun::finish(Totals& totals) {
 IoResult TcpRun::ping_pong() {
   std::vector<std::uint8_t> buffer(measured_.size, 0x5a);
   Samples samples;
-  while (time_left()) {
+  while (goes_on(measured_.ops)) {
     Clock::time_point sent = Clock::now();
     IoResult result = send_all(fd_.get(), buffer, waiter_);
     if (result == IoResult::kDone) result = recv_all(fd_.get(), buffer, waiter_);
@@ -139,7 +140,7 @@ IoResult TcpRun::send_batches() {
   std::vector<std::uint8_t> payload(size, 0x5a), batch(size * depth);
   std::vector<Entry> entries(depth * kBatchWindow);
   std::uint64_t posted = 0, cleared = 0, answered = 0;
-  while (time_left()) {
+  while (goes_on(posted)) {
     if (posted - cleared + depth <= entries.size()) {
       for (std::size_t i = 0; i < depth; ++i, ++posted) {
         entries[posted % entries.size()] = {posted, size, true};
@@ -182,7 +183,7 @@ IoResult TcpRun::read_answers(std::uint64_t& answered, bool must_wait) {
 
 IoResult TcpRun::read_file() {
   std::vector<std::uint8_t> buffer(1 << 20);
-  while (time_left() || measured_.octets == 0) {
+  while (goes_on(measured_.ops)) {
     const std::uint8_t ask = 1;
     if (IoResult result = send_all(fd_.get(), {&ask, 1}, waiter_); result != IoResult::kDone) return result;
     for (std::uint64_t left = file_len_; left != 0;) {

@@ -171,27 +171,26 @@ absl::Status Client::run() {
 }
 
 void Client::report() {
-  std::uint64_t min = samples_.min(), p50 = samples_.quantile(0.5), p99 = samples_.quantile(0.99);
+  const std::uint64_t min = samples_.min(), p50 = samples_.quantile(0.5), p99 = samples_.quantile(0.99);
+  const bool is_measured = samples_.num() != 0;
   const HowItWaited waiting = how_it_waited(global_, progress_.mode(), progress_.waits());
   if (options_.json) {
-    nlohmann::ordered_json json{{"op", "ping"},
-                                {"size", options_.size},
-                                {"count", done_},
-                                {"min_ns", min},
-                                {"p50_ns", p50},
-                                {"p99_ns", p99},
-                                {"verified", options_.verify},
-                                {"progress", waiting.progress},
-                                {"sleep_share", waiting.sleep_share},
-                                {"interrupted", stop_.requested()}};
+    nlohmann::ordered_json json{{"op", "ping"}, {"size", options_.size}, {"count", done_}};
+    if (is_measured) json.update({{"min_ns", min}, {"p50_ns", p50}, {"p99_ns", p99}});
+    json.update({{"verified", options_.verify},
+                 {"progress", waiting.progress},
+                 {"sleep_share", waiting.sleep_share},
+                 {"interrupted", stop_.requested()}});
     std::printf("%s\n", json.dump().c_str());
     return;
   }
-  std::printf("%s\n", fmt::format("{} of {}{}: min {}, median {}, p99 {}; {}", counted(done_, "ping"),
-                                  counted(options_.size, "byte"), options_.verify ? ", verified" : "",
-                                  format_duration_ns(double(min)), format_duration_ns(double(p50)),
-                                  format_duration_ns(double(p99)), waiting.str())
-                          .c_str());
+  std::string text = fmt::format("{} of {}{}", counted(done_, "ping"), counted(options_.size, "byte"),
+                                 options_.verify ? ", verified" : "");
+  if (is_measured) {
+    text += fmt::format(": min {}, median {}, p99 {}", format_duration_ns(double(min)), format_duration_ns(double(p50)),
+                        format_duration_ns(double(p99)));
+  }
+  std::printf("%s; %s\n", text.c_str(), waiting.str().c_str());
 }
 
 }  // namespace

@@ -26,12 +26,14 @@
 #include "apps/common/setup.h"
 #include "apps/common/signals.h"
 #include "apps/metrics/metrics_option.h"
+#include "apps/serve/descriptor_shares.h"
 #include "apps/serve/serve_app.h"
 #include "apps/serve/warnings.h"
 #include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/programs.h"
 #include "spdlog/spdlog.h"
+#include "verbs-shim/soft/device.h"
 
 namespace weft::apps {
 namespace {
@@ -65,33 +67,39 @@ absl::StatusOr<std::string> default_state_dir() {
 }
 
 // Descriptors of a server without clients, beside those that it inherited: the device, both listeners, the export and
-// its state, --metrics and --rpcbind. A worker thread of the device has three of its own.
-constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 3;
-// The least for open files, MOUNT and the short uses of tasks.
-constexpr std::size_t kLeastOthers = 32;
+// its state with an index that is rewritten, --metrics and --rpcbind. A worker thread of the device has three of its
+// own, and may have a connection that says nothing and one that is closing, whatever the limit for all.
+constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 5;
+constexpr std::size_t kMaxOpenFiles = 1024;
 
-// Divides the descriptors among connections, open files, MOUNT and tasks. A file may be open twice, for reading and for
-// writing.
+// Divides the descriptors among tasks, connections, open files and MOUNT. Where the limit of open files is low, there
+// are fewer workers in the sync lane.
 absl::Status divide_descriptors(const GlobalOptions& global, const LimitOptions& limits, std::uint64_t file_limit,
-                                serve::ServeConfig& config) {
-  const absl::StatusOr<DescriptorPlan> plan =
-      plan_descriptors({.limit = file_limit,
-                        .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
-                        .per_client = 1,
-                        .least_others = kLeastOthers,
-                        .preferred_clients = config.rpc.max_connections,
-                        .clients = limits.max_connections});
-  if (!plan.ok()) return plan.status();
-  config.rpc.max_connections = plan->clients;
-  config.backend.max_open_files = std::min<std::size_t>(plan->others / 4, 1024);
-  config.mount.max_connections = std::min(plan->others / 4, config.mount.max_connections);
-  config.pool.num_sync_workers = std::clamp<unsigned>(
-      static_cast<unsigned>(std::min<std::size_t>(plan->others / 8, 1024)), 2, config.pool.num_sync_workers);
+                                serve::ServeConfig& config, DeviceWish& wish) {
+  const verbs::SoftConfig device = soft_config(global);
+  const absl::StatusOr<serve::DescriptorShares> shares = serve::share_descriptors(
+      {.limit = file_limit,
+       .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
+       .disk_workers = config.pool.num_workers,
+       .connections = limits.max_connections,
+       .most = {.connections = config.rpc.max_connections,
+                .open_files = kMaxOpenFiles,
+                .mount_connections = config.mount.max_connections,
+                .sync_workers = config.pool.num_sync_workers,
+                .silent = device.max_silent,
+                .lingering = device.max_lingering}});
+  if (!shares.ok()) return shares.status();
+  config.rpc.max_connections = shares->connections;
+  config.backend.max_open_files = shares->open_files;
+  config.mount.max_connections = shares->mount_connections;
+  config.pool.num_sync_workers = shares->sync_workers;
+  wish.max_silent = shares->silent;
+  wish.max_lingering = shares->lingering;
   return absl::OkStatus();
 }
 
 absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const ServeOptions& options,
-                                             std::uint64_t file_limit) {
+                                             std::uint64_t file_limit, DeviceWish& wish) {
   serve::ServeConfig config;
   config.tree.directory = options.directory;
   config.tree.state_dir = options.state_dir;
@@ -112,7 +120,8 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.pool.num_workers = options.disk_workers;
   config.rpc = server_config(global, kCreditsForFiles);
   const LimitOptions& limits = options.limits;
-  if (absl::Status divided = divide_descriptors(global, limits, file_limit, config); !divided.ok()) return divided;
+  if (absl::Status divided = divide_descriptors(global, limits, file_limit, config, wish); !divided.ok())
+    return divided;
   config.rpc.max_connections_per_client = limits.connections_per_address(config.rpc.max_connections);
   config.rpc.max_buffered = limits.max_buffered.value_or(config.rpc.max_buffered);
   config.rpc.max_buffered_per_client = limits.max_buffered_per_address.value_or(0);
@@ -150,7 +159,18 @@ void drive(serve::ServeApp& app, metrics::MetricsEndpoint* metrics, const StopSi
   }
 }
 
+// What is wrong with options that fit alone and not together. Empty: nothing.
+std::string options_fault(const ServeOptions& options) {
+  const char* const changing = options.set_id_files ? "--set-id-files" : options.devices ? "--devices" : nullptr;
+  if (changing != nullptr && !options.read_write) {
+    return fmt::format("{} allows more changes, and without --read-write clients change nothing. Try: --read-write {}",
+                       changing, changing);
+  }
+  return limits_fault(options.limits);
+}
+
 int run_serve(const GlobalOptions& global, const ServeOptions& options) {
+  if (const std::string fault = options_fault(options); !fault.empty()) return usage_error(fault);
   StopSignals stop;
   // A file that would grow too large is an error for the client and does not end the server.
   signal(SIGXFSZ, SIG_IGN);
@@ -158,11 +178,13 @@ int run_serve(const GlobalOptions& global, const ServeOptions& options) {
   umask(0);
   bound_unused_heap();
   const std::uint64_t file_limit = raise_file_limit();
-  absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit);
+  DeviceWish wish;
+  absl::StatusOr<serve::ServeConfig> config = to_config(global, options, file_limit, wish);
   if (!config.ok()) return fail(config.status());
   const auto refused = std::make_shared<RefusedPeers>(0);
   config->refused_by_device = refused;
-  auto device = open_device(global, {.admits = counting(config->rpc.admits, refused)});
+  wish.admits = counting(config->rpc.admits, refused);
+  auto device = open_device(global, wish);
   if (!device.ok()) return fail(device.status());
   auto app = serve::ServeApp::start(*config, **device);
   if (!app.ok()) return fail(app.status());
@@ -219,9 +241,10 @@ void register_serve_command(CLI::App& root, CommandContext& context) {
   serve->add_flag("--read-write", options->read_write, "let clients change files; without it they only read");
   serve->add_flag("--cross-mounts", options->cross_mounts,
                   "also serve the filesystems mounted beneath DIR; without it clients cannot enter them");
-  serve->add_flag("--set-id-files", options->set_id_files,
-                  "let clients set the set-user-ID and set-group-ID bits of files; a write clears them");
-  serve->add_flag("--devices", options->devices, "let clients make device files (as root)");
+  serve->add_flag(
+      "--set-id-files", options->set_id_files,
+      "let clients set the set-user-ID and set-group-ID bits of files; a write clears them; needs --read-write");
+  serve->add_flag("--devices", options->devices, "let clients make device files (as root); needs --read-write");
   serve
       ->add_option("--state-dir", options->state_dir,
                    "the directory for the key and the index of file handles (default $XDG_STATE_HOME/weft or "

@@ -17,7 +17,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
     {.name = "time of the disk workers",
      .client = "its turn among the connections of its address, by the microseconds and the bytes that its tasks cost",
      .address = "the same among the addresses; 112 of the 128 workers that sync",
-     .all = "`--disk-workers` (4) workers, and 128 that sync",
+     .all = "`--disk-workers` (4) workers, and 128 that sync; fewer that sync where the limit of open files is low",
      .place = "`FairLine`, `DiskPoolConfig`",
      .tests = "`FairLine.*`, `DiskPoolTest.WorkersAreSharedByTheTimeThatTasksTake`, `OctetsCostTooWhenTheyTakeNoTime`, "
               "`AmongNewcomersTheOneThatAsksForLittleIsNext`, "
@@ -36,7 +36,8 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .client = "all, until others need them: then the client with most files, of the address with most files, closes "
                "the one used longest ago",
      .address = "the same",
-     .all = "1,024, or a quarter of the descriptors that connections leave",
+     .all = "1,024, or fewer where the limit of open files is low: two descriptors for each, of those that tasks and "
+            "connections leave",
      .place = "`BackendConfig::max_open_files`, `SharedOrder`",
      .tests = "`SharesTest.AClientThatOpensManyFilesClosesItsOwn`, `SharedOrderTest.*`, "
               "`IoTest.FewDescriptorsServeManyFiles`, `EdgesTest.OpenFilesGoInTheOrderOfTheirLastUse`"},
@@ -63,8 +64,9 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .client = "1, with a record of 4,096 bytes and one Call under way, for 30 s of silence",
      .address = "all, until others connect",
      .all =
-         "128, or a quarter of the descriptors that connections leave, each until nothing of it is left; the address "
-         "with most gives one up, the one with the dearest Call first; one without a Call counts as a Call of 1 ms",
+         "128, or about an eighth of the descriptors that tasks and connections leave, each until nothing of it is "
+         "left; the address with most gives one up, the one with the dearest Call first; one without a Call counts as "
+         "a Call of 1 ms",
      .place = "`MountServerConfig`, `Ledger`",
      .tests = "`HeldMountTest.AGoneConnectionTakesItsCallAlong`, `OfOneAddressTheCallThatCostsMostGivesWay`, "
               "`WhoSaysNothingGivesWayBeforeACallThatWaits`, `MountServerTest.ManySilentClientsDoNotStopTheService`"},

@@ -35,9 +35,12 @@ void set_resize_handler(void (*handler)(int)) {
 }  // namespace
 
 Page page_of_stdout() {
+  constexpr std::size_t kUsualWidth = 80, kUsualHeight = 24;
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {.width = 120};
-  return {.width = size.ws_col, .height = size.ws_row};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {.width = 120};
+  // A terminal that does not know its size, like one of script(1) behind a pipe, says 0.
+  return {.width = size.ws_col != 0 ? size.ws_col : kUsualWidth,
+          .height = size.ws_row != 0 ? size.ws_row : kUsualHeight};
 }
 
 bool Terminal::is_there() {

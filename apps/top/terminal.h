@@ -11,7 +11,8 @@
 
 namespace weft::apps::top {
 
-// page_of tells the size of the terminal on stdout; without a terminal, a page of 120 columns without end.
+// page_of_stdout tells the size of the terminal on stdout: 80 columns and 24 lines if the terminal does not know it.
+// Without a terminal it is a page of 120 columns without end.
 Page page_of_stdout();
 
 // Terminal shows pages on the terminal of stdout while it lives, and reads single keys from stdin. Its end restores the

@@ -80,6 +80,11 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"serve", "/", "--listen", "127.0.0.1:http"},
       {"serve", "/", "--mount-listen", "127.0.0.1:-1"},
       {"serve", "/", "--metrics", "127.0.0.1:65536"},
+      {"serve", "/", "--set-id-files"},
+      {"serve", "/", "--devices"},
+      {"serve", "/", "--max-connections", "9", "--max-connections-per-address", "10"},
+      {"serve", "/", "--max-buffered", "64", "--max-buffered-per-address", "65"},
+      {"ping", "127.0.0.1:1", "--fpdu", "1"},
       {"dissect", "/dev/null", "--trace", "/dev/null"},
       {"--markers", "doctor"},
       {"top", "127.0.0.1:1", "--once", "--backend", "soft"},
@@ -91,6 +96,10 @@ TEST(Cli, UsageErrorsExitTwo) {
       {"top", "127.0.0.1:1", "--sort", "size"},
       {"top", "127.0.0.1:1"},  // without a terminal
       {"gateway", "--listen", "rdma://127.0.0.1:65536", "--connect", "tcp://127.0.0.1:2"},
+      {"gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "tcp://127.0.0.1:2", "--max-connections", "9",
+       "--max-connections-per-address", "10"},
+      {"gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:2", "--max-buffered", "64",
+       "--max-buffered-per-address", "65"},
       {"nfs", "ls", "nfs+rdma://127.0.0.1:65536/"},
       {"nfs", "ls", "nfs+rdma://127.0.0.1/?mountport=65536"}};
   for (const auto& words : kWrong) {
@@ -285,6 +294,7 @@ TEST(Cli, ATerminateIsPutInWords) {
   server.join();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(num_lines(outcome.err), 1) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("0 pings of 64 bytes; ")) << "no times, where none was measured: " << outcome.out;
   for (const char* part : {"received a Terminate: DDP: ", "(1/2/02)", "[DDP-7.2-09]", "Likely cause: ", "Try: "}) {
     EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
   }

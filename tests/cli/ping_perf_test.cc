@@ -206,7 +206,7 @@ TEST(PerfNfs, RpcOpsRunAgainstAnNfsServer) {
 
     const Outcome small = run_weft({"perf", url("/file"), "--op", "rpc-read", "--size", "200000"});
     EXPECT_EQ(small.status, 1);
-    EXPECT_NE(small.err.find("no file of at least 200000 bytes"), std::string::npos) << small.err;
+    EXPECT_NE(small.err.find("must be a file of at least 200000 bytes"), std::string::npos) << small.err;
     EXPECT_EQ(run_weft({"perf", url("/file"), "--op", "write"}).status, 2);
     EXPECT_EQ(run_weft({"perf", url("/none"), "--op", "rpc-read"}).status, 1);
     EXPECT_EQ(server.stop(SIGTERM), 143);

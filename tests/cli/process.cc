@@ -132,6 +132,10 @@ bool RunningWeft::ends_unread() {
   return has_ended;
 }
 
+void RunningWeft::leave() {
+  close(std::exchange(fds_[0], -1));
+}
+
 Outcome RunningWeft::finish() {
   while (read_some()) {
   }

@@ -37,6 +37,8 @@ class RunningWeft {
   void wait_written();
   // ends_unread waits for the end, and reads nothing meanwhile. False: after a minute it still runs.
   bool ends_unread();
+  // leave closes stdout, as a reader does that has seen enough.
+  void leave();
   // finish reads the rest and waits for the end.
   Outcome finish();
 

@@ -128,6 +128,29 @@ TEST_F(Signals, AReaderThatDoesNotReadDoesNotHoldAProgram) {
   }
 }
 
+// `weft nfs ls URL | head -1`: not a word on standard error, and the status that a shell knows.
+TEST_F(Signals, AProgramWhoseReaderLeavesDiesBySigpipe) {
+  const std::string trace = directory_ / "trace";
+  const WeftListener listener({"ping", "--listen", "127.0.0.1:0"});
+  ASSERT_EQ(run_weft({"ping", listener.address("rdma"), "-C", "200", "--trace", trace}).status, 0);
+  const WeftListener server(serve());
+  std::ofstream(directory_ / "export" / "file") << std::string(1 << 20, 'x');
+  for (int i = 0; i < 300; ++i) std::ofstream(directory_ / "export" / (std::string(100, 'n') + std::to_string(i)));
+  for (const auto& words : {std::vector<std::string>{"nfs", "ls", url(server, "/")},
+                            {"nfs", "ls", "--json", url(server, "/")},
+                            {"nfs", "cat", url(server, "/file")},
+                            {"dissect", trace},
+                            {"dissect", "--json", trace},
+                            {"dissect", "--html=-", trace}}) {
+    RunningWeft weft(words, -1, true);
+    weft.wait_written();
+    weft.leave();
+    const Outcome outcome = weft.finish();
+    EXPECT_EQ(outcome.signal, SIGPIPE) << ::testing::PrintToString(words) << outcome.status;
+    EXPECT_EQ(outcome.err, "") << ::testing::PrintToString(words);
+  }
+}
+
 // The disk of the log is full.
 TEST_F(Signals, AServerServesWhereStandardErrorTakesNothing) {
   const int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);

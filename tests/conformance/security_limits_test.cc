@@ -276,6 +276,60 @@ TEST_F(SecurityLimits, APingIsAnsweredBesideABulkStream) {
   EXPECT_LT(flood.client.wcs.size(), 32u) << "the flood was over too soon to tell anything";
 }
 
+TEST_F(SecurityLimits, ConnectionsOfOneAddressShareARound) {
+  open();
+  constexpr int kConnections = 100, kWrites = 16;
+  constexpr std::size_t kLen = 8 << 10;
+  Mem bulk(*client_->pd, kLen, kAll, 1);
+  Mem target(*server_->pd, kLen, kAll);
+  std::vector<Link*> links;
+  for (int i = 0; i < kConnections; ++i) links.push_back(&link());
+  for (Link* one : links) {
+    for (int i = 0; i < kWrites; ++i) {
+      ASSERT_TRUE(one->client.rdma(WrOpcode::kRdmaWrite, {bulk.sge()}, target.addr(), target.mr->rkey()).ok());
+    }
+  }
+  const auto written = [&] {
+    std::uint64_t sum = 0;
+    for (const Link* one : links) sum += one->client.qp->counters().write_octets_tx;
+    return sum;
+  };
+  client_->device->process(std::chrono::steady_clock::now());
+  EXPECT_GT(written(), 0u);
+  EXPECT_LE(written(), (std::size_t{4} << 20) + (std::size_t{128} << 10));
+  ASSERT_TRUE(drive([&] { return written() == kConnections * kWrites * kLen; })) << "and each has its turns";
+}
+
+// epoll reports sockets in the order in which they got ready, and so the floods before the quiet one.
+TEST_F(SecurityLimits, FloodsOfOneAddressHoldNobodyUpForLong) {
+  open();
+  constexpr int kFloods = 100, kWrites = 16;
+  constexpr std::size_t kLen = 512 << 10;
+  Mem bulk(*client_->pd, kLen, kAll, 1), outbox(*client_->pd, 64, kAll, 2);
+  Mem target(*server_->pd, kLen, kAll), inbox(*server_->pd, 64, kAll);
+  std::vector<Link*> floods;
+  for (int i = 0; i < kFloods; ++i) floods.push_back(&link());
+  Link& quiet = link();
+  for (Link* one : floods) {
+    for (int i = 0; i < kWrites; ++i) {
+      ASSERT_TRUE(one->client.rdma(WrOpcode::kRdmaWrite, {bulk.sge()}, target.addr(), target.mr->rkey()).ok());
+    }
+  }
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  while (client_->device->process(now()) > 0) continue;  // until all sockets are full
+  ASSERT_TRUE(quiet.server.recv({inbox.sge()}).ok());
+  ASSERT_TRUE(quiet.client.send({outbox.sge()}).ok());
+  ASSERT_GT(client_->device->process(now()), 0u);
+  int num_turns = 0;
+  verbs::Wc wc[1];
+  while (num_turns < 100 && quiet.server.own_cq->poll(wc) == 0) {
+    ++num_turns;
+    server_->device->process(now());
+  }
+  EXPECT_LE(num_turns, 5);
+  EXPECT_GT(server_->device->process(now()), std::size_t{1} << 20) << "the floods were over";
+}
+
 TEST_F(SecurityLimits, PartsOfFpdusAreHeldUpToABound) {
   SoftConfig config;
   config.max_parked = 100'000;

@@ -62,7 +62,7 @@ traced --mpa-rev 0
 traced --rtr send
 traced --rtr write
 traced --rtr read
-traced --fpdu 128
+traced --fpdu 140
 traced --placement direct
 for version in 1 2-cel05 2-wg07 auto; do traced --rpcrdma "$version"; done
 echo "$num captures without a violation"

@@ -77,12 +77,11 @@ Octets starved_write(std::uint32_t xid, const nfs3::NfsFh3& file) {
   return v1_message(xid, rpc, std::move(lists));
 }
 
-// A READ of 1 MiB into memory of the attacker.
-Octets read(std::uint32_t xid, const nfs3::NfsFh3& file) {
-  constexpr std::uint32_t kLen = 1 << 20;
+// A READ into memory of the attacker.
+Octets read(std::uint32_t xid, const nfs3::NfsFh3& file, std::uint32_t len) {
   rpcrdma::ChunkListsView lists;
-  lists.write_list = {{{.handle = 0x7777, .length = kLen, .offset = 0}}};
-  return v1_message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{file, 0, kLen}), std::move(lists));
+  lists.write_list = {{{.handle = 0x7777, .length = len, .offset = 0}}};
+  return v1_message(xid, nfs_call(xid, Proc::kRead, nfs3::ReadArgs{file, 0, len}), std::move(lists));
 }
 
 Octets part(std::uint32_t xid) {
@@ -110,7 +109,8 @@ std::vector<Attack> attacks(const Handles& of) {
   using enum Attack::Over;
   using enum Attack::Pace;
   const auto starve = [of](std::uint32_t xid) { return starved_write(xid, of.data); };
-  const auto read_data = [of](std::uint32_t xid) { return read(xid, of.data); };
+  const auto read_all = [of](std::uint32_t xid) { return read(xid, of.data, 1 << 20); };
+  const auto read_some = [of](std::uint32_t xid) { return read(xid, of.data, 256 << 10); };
   const auto list_many = [of](std::uint32_t xid) { return list(xid, of.many); };
   const auto touch_gone = [of](std::uint32_t xid) {
     return v1_message(xid, nfs_call(xid, Proc::kGetattr, nfs3::FhArgs{of.gone[xid % of.gone.size()]}));
@@ -163,8 +163,14 @@ std::vector<Attack> attacks(const Handles& of) {
        .connections = 200,
        .depth = 8,
        .first = null,
-       .message = read_data,
+       .message = read_all,
        .is_deaf = true},
+      {.name = "results that all take",
+       .connections = 200,
+       .pace = kAgain,
+       .depth = 8,
+       .first = null,
+       .message = read_some},
       {.name = "disk lane",
        .kinds = {"tasks that wait for a disk worker", "time of the disk workers"},
        .connections = 200,

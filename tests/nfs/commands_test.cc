@@ -285,6 +285,22 @@ TEST_F(Commands, GetReplacesOnlyWhenComplete) {
   EXPECT_EQ(text_of(read_file(local("target"))), "new");
 }
 
+TEST_F(Commands, GetWritesThroughNoDanglingLink) {
+  write_file(exported("file"), {'n', 'e', 'w'});
+  std::filesystem::create_directory(exported("tree"));
+  std::filesystem::create_symlink("missing", local("link"));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"nfs", "get", url("file"), local("link")},
+                                                {"nfs", "get", "-r", url("tree"), local("link")}}) {
+    const Ran ran = weft(words);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find(local("link") + ": not written through a symbolic link whose target is missing"),
+              std::string::npos)
+        << ran.err;
+    EXPECT_EQ(names_in(local_dir()), std::vector<std::string>{"link"});
+    EXPECT_TRUE(std::filesystem::is_symlink(local("link")));
+  }
+}
+
 TEST_F(Commands, RefusedMountAndAbsentServer) {
   stop_server();
   const Ran ran = weft({"nfs", "ls", "nfs+rdma://127.0.0.1:1/?mountport=1"});

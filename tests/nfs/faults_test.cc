@@ -303,6 +303,29 @@ class RawServer {
   sockaddr_in addr_{};
 };
 
+// What the user is told is what the command waits. It ends here where the service closes the connection.
+TEST_F(Faults, MountWaitsAsLongAsTheUserSays) {
+  const auto device = std::move(verbs::open_soft_device(verbs::SoftConfig{}).value());
+  for (const auto& [timeout, text] :
+       {std::pair(std::chrono::seconds(15), "for 15 s in all"), std::pair(std::chrono::seconds(7), "for 7 s in all"),
+        std::pair(std::chrono::seconds(0), "for 10 s in all")}) {
+    const RawServer raw;
+    Url there = *parse_url(url(""));
+    there.mountport = raw.port();
+    const apps::StopSignals stop;
+    std::vector<std::string> told;
+    const auto session = Session::open(
+        there, client_options(), *device, stop,
+        {.timeout = timeout, .tell_after = std::chrono::milliseconds(200), .tell = [&](const std::string& line) {
+           told.push_back(line);
+           raw.accept();
+         }});
+    EXPECT_FALSE(session.ok());
+    ASSERT_EQ(told.size(), 1u) << text;
+    EXPECT_NE(told[0].find(text), std::string::npos) << told[0];
+  }
+}
+
 TEST_F(Faults, AConnectionThatComesAndGoesWithinOneTurnIsTold) {
   const RawServer raw;
   Url there = *parse_url(url(""));

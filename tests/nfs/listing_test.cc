@@ -179,7 +179,7 @@ TEST_F(Listings, AnEndlessDirectoryEndsWithItsReader) {
     status = runner.finish();
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "everybody knows why";
-  EXPECT_EQ(status, 1);
+  EXPECT_EQ(status, apps::kExitReaderLeft);
 }
 
 TEST_F(Listings, ACircleOfCookiesIsNoticed) {

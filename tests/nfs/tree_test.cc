@@ -294,6 +294,20 @@ TEST_F(Trees, AFileThatFailsDoesNotKeepTheOthersBack) {
   EXPECT_FALSE(exists(exported("tree/" + file_name(8))));
 }
 
+// Nothing ever writes to the pipes: a put that opened one would wait for ever.
+TEST_F(Trees, WhatIsNoRegularFileIsSkippedAndSaid) {
+  make_files(local("tree"), 2);
+  for (const char* name : {"pipe", "tree/pipe"}) ASSERT_EQ(mkfifo(local(name).c_str(), 0600), 0);
+  const Ran ran = weft({"nfs", "put", "-r", local("pipe"), local("tree"), url("")});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 2) << ran.err;
+  for (const char* name : {"pipe", "tree/pipe"}) {
+    EXPECT_NE(ran.err.find(local(name) + ": skipped: not a regular file"), std::string::npos) << ran.err;
+  }
+  EXPECT_EQ(names_in(export_dir()), Names{"tree"});
+  expect_files(exported("tree"), 2);
+}
+
 TEST_F(Trees, AStopSignalLeavesCompleteFilesAndNoOthers) {
   constexpr int kFiles = 200;
   make_files(local("tree"), kFiles);

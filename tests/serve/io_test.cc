@@ -13,6 +13,7 @@
 #include <functional>
 #include <future>
 #include <iterator>
+#include <utility>
 
 #include "tests/serve/fixture.h"
 
@@ -387,6 +388,38 @@ TEST_F(IdleTest, AFileThatIsInUseStaysOpen) {
   ASSERT_EQ(write(file, 0, "text").status, Nfsstat3::kOk);
   sweep(OpenFiles::kIdleSweeps);
   EXPECT_EQ(backend->num_open_files(), 0u);
+}
+
+// A sync may take seconds. Files that lose their place meanwhile close at once.
+TEST_F(IdleTest, ASweepHoldsOneFileAtATime) {
+  const auto num_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  std::function<void()> during_sync;
+  calls.fsync = [&](int fd) {
+    if (during_sync) std::exchange(during_sync, nullptr)();
+    return ::fsync(fd);
+  };
+  config.max_open_files = 4;
+  start();
+  std::vector<NfsFh3> files;
+  for (int i = 0; i < 7; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    write_local(dir + "/" + name, "text");
+    files.push_back(handle(name));
+  }
+  const auto before = num_descriptors();
+  ASSERT_EQ(write(file, 0, "text").status, Nfsstat3::kOk);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(read(files[i]), "text");
+  sweep(OpenFiles::kIdleSweeps - 1);
+  auto num = before;
+  during_sync = [&] {
+    for (std::size_t i = 3; i < 7; ++i) EXPECT_EQ(read(files[i]), "text");
+    num = num_descriptors();
+  };
+  sweep(1);
+  EXPECT_FALSE(during_sync) << "the file that was written was synced";
+  EXPECT_EQ(num - before, 5) << "the four that were read last, and the one that is synced";
 }
 
 // A file that is read first has two descriptors, one for each purpose.

@@ -268,6 +268,15 @@ std::size_t Connection::on_ready(std::uint32_t epoll_events, TimePoint now) {
   return moved;
 }
 
+void Connection::put_off(std::uint32_t epoll_events) {
+  if ((epoll_events & EPOLLOUT) != 0) {
+    socket_.set_blocked(false);
+    attention_ = true;
+  }
+  if (epoll_events != EPOLLOUT && socket_.readable()) socket_.put_off_reading();
+  loop_.ready(self_);
+}
+
 void Connection::hung_up(std::uint32_t epoll_events, TimePoint now) {
   // epoll always reports EPOLLERR and EPOLLHUP. A socket that is no longer read must not keep waking the loop.
   socket_.unwatch();
@@ -309,7 +318,9 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   if (!stream_ || dead()) return 0;
   std::size_t moved = 0;
   if (read_too && socket_.readable() && !waits_for_receives()) {
-    moved = socket_.read(*stream_, loop_.staging().lend(self_, *stream_), loop_.iov(), now);
+    // Twice as much as a sender writes in its turn: so what it wrote is read to its end, and no part of an FPDU stays.
+    const std::size_t most = 2 * loop_.turn_octets();
+    moved = socket_.read(*stream_, loop_.staging().lend(self_, *stream_), loop_.iov(), most, now);
     if (socket_.more_to_read()) loop_.ready(self_);
   }
   if (moved == 0 && !attention_) return 0;
@@ -325,7 +336,8 @@ bool Connection::waits_for_receives() {
 }
 
 std::size_t Connection::write(TimePoint now) {
-  const StreamSocket::Written written = socket_.write(*stream_, loop_.iov(), now);
+  const StreamSocket::Written written = socket_.write(*stream_, loop_.iov(), loop_.turn_octets(), now);
+  goes_on_ = written.cut_short || socket_.blocked() || socket_.more_to_read();
   if (written.cut_short) {
     attention_ = true;
     loop_.ready(self_);

@@ -52,6 +52,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   // A turn without news from epoll: sends the posted requests. read: also looks at the socket.
   std::size_t turn(bool read, TimePoint now);
   std::size_t turn_when_ready(TimePoint now) { return turn(socket_.more_to_read(), now); }
+  // The turn for these events waits for the next round of ready connections.
+  void put_off(std::uint32_t epoll_events);
   // Takes the posted requests of its queue pair.
   void attend();
 
@@ -88,6 +90,8 @@ class Connection final : public Source, public rdmap::RecvSource {
   LoopServices::RestWatch::Mark& rest_mark() { return rest_mark_; }
   bool dead() const { return is<Dead>(); }
   bool readable() const { return stream_ && socket_.readable(); }
+  // Whether its last turn left octets, in either direction.
+  bool goes_on() const { return goes_on_; }
   bool established() const { return std::holds_alternative<Established>(startup_); }
   const sockaddr_storage& peer() const { return peer_; }
   int fd() const { return socket_.fd(); }
@@ -197,6 +201,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   Startup startup_;
   End end_ = End::kNone;
   LoopServices::RestWatch::Mark rest_mark_;
+  bool goes_on_ = false;
   bool attention_ = false;                 // something besides the socket's input wants a turn
   std::unique_ptr<StreamTrace> trace_;     // of the Stream; null: no trace is written
   std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little

@@ -47,6 +47,10 @@ class Holdings {
   void park(Handle who, std::size_t num_octets, bool same_fpdu);
   // The parked octets are back in the receive buffer.
   void unpark(Handle who);
+  // Names the address of a connection that has entered, as long as it lives; null for any other.
+  const void* address_of(Handle who) const {
+    return who.index < entries_.size() ? entries_[who.index].address : nullptr;
+  }
   // The connection died.
   void forget(Handle who);
 

@@ -84,12 +84,41 @@ std::size_t Loop::run_inbox() {
   return num;
 }
 
+// connection_of(thing): the connection that has its turn for this thing in the round; null for none.
+template <typename Things, typename ConnectionOf>
+void Loop::begin_round(const Things& things, ConnectionOf connection_of) {
+  shares_.begin(things.size());
+  if (!shares_.is_divided()) return;
+  for (const auto& thing : things) {
+    if (const Connection* one = connection_of(thing)) shares_.enter(holdings_.address_of(one->handle()));
+  }
+}
+
+// Gives the connection a turn of its part of the round, and returns what it moved; nothing if it has to wait for the
+// next round. A connection that is not established yet never waits: it moves little, and has a deadline.
+template <typename Turn>
+std::optional<std::size_t> Loop::run_share(const Connection& connection, Turn turn) {
+  const RoundShares::Address address = holdings_.address_of(connection.handle());
+  const std::size_t octets = shares_.octets_for(address, connection.goes_on());
+  if (octets == 0 && connection.established()) return std::nullopt;
+  turn_octets_ = std::max(octets, RoundShares::kLeast);
+  const std::size_t moved = turn();
+  turn_octets_ = RoundShares::kMost;
+  shares_.moved(address, moved);
+  mailbox_.turn_over();
+  return moved;
+}
+
 std::size_t Loop::run_ready(TimePoint now) {
   if (!turns_.any_ready()) return 0;
+  begin_round(turns_.all_ready(), [this](Handle who) { return connections_.find(who); });
   std::size_t moved = 0;
   turns_.run_ready([&](Handle who) {
-    if (Connection* connection = connections_.find(who)) moved += connection->turn_when_ready(now);
-    mailbox_.turn_over();
+    Connection* connection = connections_.find(who);
+    if (connection == nullptr) return true;
+    const auto n = run_share(*connection, [&] { return connection->turn_when_ready(now); });
+    moved += n.value_or(0);
+    return n.has_value();
   });
   return moved;
 }
@@ -114,6 +143,10 @@ std::size_t Loop::run_epoll(TimePoint now) {
   std::size_t moved = 0;
   bool accepting = false;
   const auto events = poller_.poll();
+  begin_round(events, [](const epoll_event& event) {
+    auto* source = static_cast<Source*>(event.data.ptr);
+    return source->kind == Source::Kind::kConnection ? static_cast<Connection*>(source) : nullptr;
+  });
   for (const epoll_event& event : events) {
     auto* source = static_cast<Source*>(event.data.ptr);
     if (source->kind == Source::Kind::kListener) {
@@ -121,10 +154,11 @@ std::size_t Loop::run_epoll(TimePoint now) {
     } else if (source->kind != Source::Kind::kConnection) {
       moved += source->on_ready(event.events, now);
     } else if (auto& connection = static_cast<Connection&>(*source); !connection.dead()) {
-      const std::size_t n = connection.on_ready(event.events, now);
-      mailbox_.turn_over();
-      if (n > 0 && !connection.dead() && connection.established()) turns_.heat(connection.handle());
-      moved += n;
+      const auto n = run_share(connection, [&] { return connection.on_ready(event.events, now); });
+      // epoll would report the event again, but in the same place, behind the connections that had their turns now.
+      if (!n) connection.put_off(event.events);
+      if (n.value_or(0) > 0 && !connection.dead() && connection.established()) turns_.heat(connection.handle());
+      moved += n.value_or(0);
     }
   }
   if (!accepting) return moved;

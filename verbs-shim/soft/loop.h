@@ -80,6 +80,10 @@ class Loop final : public LoopServices {
 
  private:
   void give_way();
+  template <typename Things, typename ConnectionOf>
+  void begin_round(const Things& things, ConnectionOf connection_of);
+  template <typename Turn>
+  std::optional<std::size_t> run_share(const Connection& connection, Turn turn);
   std::size_t run_inbox();
   std::size_t run_ready(TimePoint now);
   std::size_t run_hot(TimePoint now);

@@ -12,6 +12,7 @@
 #include "verbs-shim/soft/core.h"
 #include "verbs-shim/soft/handle.h"
 #include "verbs-shim/soft/holdings.h"
+#include "verbs-shim/soft/round_shares.h"
 #include "verbs-shim/soft/source.h"
 #include "verbs-shim/soft/staging_loan.h"
 #include "verbs-shim/soft/stream_socket.h"
@@ -42,6 +43,8 @@ class LoopServices {
   rdmap::Stream::TxRoom& tx_room() { return tx_room_; }
   StreamSocket::IoVectors& iov() { return iov_; }
   LogBudget& log_budget() { return log_budget_; }
+  // How many octets the connection whose turn it is may write. It may read twice as many.
+  std::size_t turn_octets() const { return turn_octets_; }
 
   // Calls source.on_timer at this time; without a time, no more.
   void set_timer(Source& source, std::optional<TimePoint> at) { timers_.set(source, at); }
@@ -77,6 +80,8 @@ class LoopServices {
   Poller& poller_;
   TimerHeap timers_;  // of Sources
   Turns turns_;
+  RoundShares shares_;
+  std::size_t turn_octets_ = RoundShares::kMost;
   RestWatch resting_;
   Holdings holdings_;
   StagingLoan staging_;

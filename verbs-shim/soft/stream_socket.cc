@@ -16,27 +16,26 @@ namespace {
 constexpr std::size_t kFirstBudget = std::size_t{256} << 10;
 constexpr std::size_t kMinBudget = std::size_t{64} << 10;
 constexpr std::size_t kMaxBudget = std::size_t{1} << 20;
-// Fairness: the octets that one connection may move before the others get their turn.
-constexpr std::size_t kTurnOctets = std::size_t{2} << 20;
 constexpr int kMaxReads = 8;
 
 bool would_block(int err) {
   return err == EAGAIN || err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM;
 }
 
-// Moves the octets of a list of views by call(message), which is sendmsg or recvmsg. A single view is most often one
-// small message, and the kernel's work on a msghdr costs it noticeably: it goes through small(data, len).
+// Moves at most `most` octets of a list of views by call(message), which is sendmsg or recvmsg. A single view is most
+// often one small message, and the kernel's work on a msghdr costs it noticeably: it goes through small(data, len).
 template <typename Views, typename Small, typename Call>
-ssize_t transfer(const Views& views, StreamSocket::IoVectors& iov, std::size_t& total, Small small, Call call) {
-  total = views.front().size();
+ssize_t transfer(const Views& views, StreamSocket::IoVectors& iov, std::size_t most, std::size_t& total, Small small,
+                 Call call) {
+  total = std::min(views.front().size(), most);
   if (views.size() == 1) return small(views.front().data(), total);
-  const std::size_t num = std::min(views.size(), iov.size());
+  std::size_t num = 0;
   total = 0;
-  for (std::size_t i = 0; i < num; ++i) {
+  while (num < views.size() && num < iov.size() && total < most) {
     // iovec has no const form; sendmsg does not write through it.
-    iov[i].iov_base = const_cast<std::uint8_t*>(views[i].data());
-    iov[i].iov_len = views[i].size();
-    total += views[i].size();
+    iov[num].iov_base = const_cast<std::uint8_t*>(views[num].data());
+    iov[num].iov_len = std::min(views[num].size(), most - total);
+    total += iov[num++].iov_len;
   }
   msghdr message{};
   message.msg_iovlen = num;
@@ -72,11 +71,12 @@ void StreamSocket::start() {
   emss_ = read_emss(fd_.get());
 }
 
-std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoVectors& iov, TimePoint now) {
+std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoVectors& iov, std::size_t most,
+                               TimePoint now) {
   const int fd = fd_.get();
   std::size_t moved = 0;
   rx_ = Rx::kOpen;
-  for (int i = 0; i < kMaxReads; ++i) {
+  for (int i = 0; i < kMaxReads && moved < most; ++i) {
     const auto buffers = stream.rx_buffers(staging);
     if (buffers.empty()) {  // the Stream is closed
       rx_ = Rx::kEnded;
@@ -84,7 +84,7 @@ std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoV
     }
     std::size_t room = 0;
     const ssize_t n = transfer(
-        buffers, iov, room, [fd](std::uint8_t* to, std::size_t len) { return ::recv(fd, to, len, 0); },
+        buffers, iov, most - moved, room, [fd](std::uint8_t* to, std::size_t len) { return ::recv(fd, to, len, 0); },
         [fd](msghdr* message) { return ::recvmsg(fd, message, 0); });
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && would_block(errno)) return moved;
@@ -106,17 +106,18 @@ std::size_t StreamSocket::read(rdmap::Stream& stream, mpa::Staging& staging, IoV
   return moved;
 }
 
-StreamSocket::Written StreamSocket::write(rdmap::Stream& stream, IoVectors& iov, TimePoint now) {
+StreamSocket::Written StreamSocket::write(rdmap::Stream& stream, IoVectors& iov, std::size_t most, TimePoint now) {
   const int fd = fd_.get();
   std::size_t moved = 0;
   while (!blocked_ && stream.wants_tx()) {
-    if (moved >= kTurnOctets) return {moved, true};
+    if (moved >= most) return {moved, true};
     if (bulk_) emss_ = read_emss(fd_.get());  // MPA-4.5-07
-    const auto buffers = stream.tx_buffers(emss_, budget_, now);
+    const std::size_t wanted = std::min(budget_, most - moved);
+    const auto buffers = stream.tx_buffers(emss_, wanted, now);
     if (buffers.empty()) break;
     std::size_t total = 0;
     const ssize_t n = transfer(
-        buffers, iov, total,
+        buffers, iov, SIZE_MAX, total,
         [fd](const std::uint8_t* from, std::size_t len) { return ::send(fd, from, len, MSG_NOSIGNAL); },
         [fd](const msghdr* message) { return ::sendmsg(fd, message, MSG_NOSIGNAL); });
     const int err = n < 0 ? errno : 0;
@@ -131,7 +132,7 @@ StreamSocket::Written StreamSocket::write(rdmap::Stream& stream, IoVectors& iov,
     }
     if (taken == total) {
       // The socket took all octets and the Stream has more: the budget ended the batch.
-      if (stream.wants_tx()) budget_ = std::min(2 * budget_, kMaxBudget);
+      if (stream.wants_tx() && wanted == budget_) budget_ = std::min(2 * budget_, kMaxBudget);
     } else if (err != EINTR) {
       budget_ = std::clamp(taken, kMinBudget, kMaxBudget);
       set_blocked(true);

@@ -39,16 +39,16 @@ class StreamSocket {
   // unwatched while it has room.
   void rearm();
 
-  // ---- turns, which keep within their bounds. Each returns the number of octets that it moved, and 1 more for an end
-  // or an error. The Stream has been told of the end or error.
+  // ---- turns. Each moves `most` octets at most, and a write perhaps the rest of an FPDU. It returns the number of
+  // octets that it moved, and 1 more for an end or an error. The Stream has been told of the end or error.
   struct Written {
     std::size_t moved = 0;
     bool cut_short = false;  // the bound ended it, not the socket or the Stream
   };
   // TCP is connected: reads EMSS.
   void start();
-  std::size_t read(rdmap::Stream& stream, mpa::Staging& staging, IoVectors& iov, TimePoint now);
-  Written write(rdmap::Stream& stream, IoVectors& iov, TimePoint now);
+  std::size_t read(rdmap::Stream& stream, mpa::Staging& staging, IoVectors& iov, std::size_t most, TimePoint now);
+  Written write(rdmap::Stream& stream, IoVectors& iov, std::size_t most, TimePoint now);
 
   bool readable() const { return fd_ && rx_ != Rx::kEnded; }
   // Whether the last turn of reading ended, or was put off, before the socket was empty.

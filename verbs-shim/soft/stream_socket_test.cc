@@ -17,13 +17,13 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 // Half is one end of the pair: a Stream and its socket.
 struct Half {
   Half(Poller& poller, int fd) : side({}), source(Source::Kind::kConnection), socket(Fd(fd), false, poller, source) {}
-  std::size_t read() {
-    const std::size_t moved = socket.read(side.stream, side.staging, iov, kNow);
+  std::size_t read(std::size_t most = 8 * kMiB) {
+    const std::size_t moved = socket.read(side.stream, side.staging, iov, most, kNow);
     side.drain();
     return moved;
   }
-  StreamSocket::Written write() {
-    const auto written = socket.write(side.stream, iov, kNow);
+  StreamSocket::Written write(std::size_t most = 2 * kMiB) {
+    const auto written = socket.write(side.stream, iov, most, kNow);
     side.drain();
     return written;
   }
@@ -125,6 +125,22 @@ TEST_F(StreamSocketTest, ATurnOfReadingEndsAtItsBoundAndSaysSo) {
   for (int i = 0; i < 100 && b_->socket.more_to_read(); ++i) b_->read();
   EXPECT_FALSE(b_->socket.more_to_read());
   EXPECT_EQ(b_->read(), 0u);
+}
+
+TEST_F(StreamSocketTest, ATurnMovesNoMoreThanItsOctets) {
+  establish();
+  constexpr std::size_t kMost = 64 << 10;
+  const int room = static_cast<int>(8 * kMiB);
+  ASSERT_EQ(::setsockopt(a_->socket.fd(), SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
+  post_write(kMiB);
+  const StreamSocket::Written written = a_->write(kMost);
+  EXPECT_TRUE(written.cut_short);
+  EXPECT_LT(written.moved, 2 * kMost) << "an FPDU is not cut";
+  EXPECT_EQ(b_->read(1000), 1000u);
+  EXPECT_TRUE(b_->socket.more_to_read());
+  while (a_->write(kMost).moved + b_->read(kMost) > 0) {
+  }
+  EXPECT_EQ(a_->side.completions.size(), 1u);
 }
 
 TEST_F(StreamSocketTest, ReadingThatIsPutOffIsStillToCome) {

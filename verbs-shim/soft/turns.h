@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "verbs-shim/soft/handle.h"
@@ -36,15 +37,21 @@ class Turns {
     ready_.push_back(who);
   }
   bool any_ready() const { return !ready_.empty(); }
-  // Calls turn(handle) for each ready connection. A connection that gets ready meanwhile waits for the next round.
+  std::span<const Handle> all_ready() const { return ready_; }
+  // Calls turn(handle) for each ready connection. A connection that gets ready meanwhile waits for the next round. A
+  // connection for which turn returns false is among the first of the next round.
   template <typename F>
   void run_ready(F turn) {
     running_.swap(ready_);
+    std::size_t num_put_off = 0;
     for (const Handle who : running_) {
-      std::uint32_t& mark = marks_[who.index];
-      if (mark == who.generation) mark = 0;
-      turn(who);
+      const bool is_marked = marks_[who.index] == who.generation;
+      if (is_marked) marks_[who.index] = 0;
+      if (turn(who)) continue;
+      if (is_marked) marks_[who.index] = who.generation;
+      running_[num_put_off++] = who;
     }
+    ready_.insert(ready_.begin(), running_.begin(), running_.begin() + static_cast<std::ptrdiff_t>(num_put_off));
     running_.clear();
   }
 

@@ -15,7 +15,10 @@ constexpr Handle kB{1, 1};
 
 std::vector<Handle> run(Turns& turns) {
   std::vector<Handle> had;
-  turns.run_ready([&](Handle who) { had.push_back(who); });
+  turns.run_ready([&](Handle who) {
+    had.push_back(who);
+    return true;
+  });
   return had;
 }
 
@@ -47,9 +50,24 @@ TEST(TurnsTest, AskingDuringATurnIsForTheNextRound) {
     ++num;
     turns.ready(who);
     turns.ready(kB);
+    return true;
   });
   EXPECT_EQ(num, 1);
   EXPECT_THAT(run(turns), ElementsAre(kA, kB));
+}
+
+TEST(TurnsTest, ATurnThatIsPutOffIsTheNextRoundsFirst) {
+  Turns turns;
+  turns.ready(kA);
+  turns.ready(kB);
+  turns.run_ready([&](Handle who) {
+    if (who == kA) return false;
+    turns.ready(kB);
+    turns.ready(kA);
+    return true;
+  });
+  EXPECT_THAT(run(turns), ElementsAre(kA, kB)) << "and has one place";
+  EXPECT_FALSE(turns.any_ready());
 }
 
 TEST(TurnsTest, ASlotsNextConnectionAsksForItself) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,18 @@ struct BackendConfig {
 // thread.
 class Backend {
  public:
+  // The most descriptors that one procedure has open at once without a place among the open files. Of those in the
+  // normal lane (call_work.h) WRITE has most: its file as a Node, and what opening costs. LOOKUP of ".." has a Node and
+  // a resolve, READDIRPLUS has three.
+  static constexpr std::size_t kDescriptorsOfCall =
+      1 + std::max(OpenFiles::kDescriptorsOfOpening, Tree::kDescriptorsOfResolve);
+  // Of those in the sync lane RENAME has most: two directories and two files as Nodes, and the file that it replaces
+  // closes. CREATE of a file that is there has a Node more than SETATTR, which has as many as WRITE.
+  static constexpr std::size_t kDescriptorsOfChange =
+      std::max({4 + OpenFiles::kDescriptorsOfErase, 1 + kDescriptorsOfCall, OpenFiles::kDescriptorsOfSweep});
+  // read_now and write_now: the open file, which may lose its place meanwhile, and its path.
+  static constexpr std::size_t kDescriptorsOfCallNow = 1 + Tree::kDescriptorsOfFind;
+
   Backend(Tree& tree, const BackendConfig& config, DiskCalls calls = {});
 
   const BackendConfig& config() const { return config_; }

@@ -24,8 +24,11 @@ class EvictedFiles {
  public:
   using Named = std::pair<FileKey, std::shared_ptr<OpenFile>>;
 
+  // all_places: how many files are here at most.
+  static constexpr std::size_t all_places(std::size_t max_files) { return 2 * std::max<std::size_t>(max_files, 1); }
+
   explicit EvictedFiles(std::size_t max_files)
-      : max_files_(2 * std::max<std::size_t>(max_files, 1)),
+      : max_files_(all_places(max_files)),
         places_({.address = max_files / 4, .all = max_files, .guaranteed = 1, .one_may_fill = false}) {}
 
   // add: false if the address has no place for it, or the file is here by another descriptor.

@@ -173,51 +173,60 @@ void OpenFiles::erase(const FileKey& key) {
   count_locked();
 }
 
-std::vector<OpenFiles::Idle> OpenFiles::count_sweep() {
-  std::vector<Idle> out;
+std::vector<FileKey> OpenFiles::count_sweep() {
+  std::vector<FileKey> out;
   std::lock_guard lock(mutex_);
   evicted_.retry();
   count_locked();
   out.reserve(files_.size());
-  for (auto& [key, entry] : files_) out.push_back({key, entry.reader, entry.writer, ++entry.idle_sweeps});
+  for (auto& [key, entry] : files_) {
+    ++entry.idle_sweeps;
+    out.push_back(key);
+  }
   return out;
 }
 
-void OpenFiles::sweep() {
-  std::vector<Idle> idle = count_sweep();
-  nfs3::Verf ignored{};
-  std::erase_if(idle, [&](const Idle& file) {
-    const Outcome<FileStat> st = stat_fd((file.writer ? file.writer : file.reader)->fd());
-    if (st && st->nlink == 0) {
-      erase(file.key);
-      return true;
-    }
-    if (file.idle_sweeps < kIdleSweeps || !file.writer) return file.idle_sweeps < kIdleSweeps;
-    if (file.writer->is_needed_for_writing() && file.idle_sweeps < kNeededSweeps) return true;
-    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome.
-    if (file.writer->is_dirty()) file.writer->sync(calls_, false, promise_, ignored);
-    return false;
-  });
-  close_idle(idle);
+std::optional<OpenFiles::Counted> OpenFiles::counted(const FileKey& key) const {
+  std::lock_guard lock(mutex_);
+  const auto it = files_.find(key);
+  if (it == files_.end()) return std::nullopt;
+  return Counted{it->second.reader, it->second.writer, it->second.idle_sweeps};
 }
 
-// Takes out the files that were neither used nor written since they were counted. The caller's `idle` holds them until
-// the lock is released, and closes them.
-void OpenFiles::close_idle(const std::vector<Idle>& idle) {
+void OpenFiles::sweep() {
+  for (const FileKey& key : count_sweep()) sweep_file(key);
+}
+
+void OpenFiles::sweep_file(const FileKey& key) {
+  const std::optional<Counted> file = counted(key);
+  if (!file) return;
+  const Outcome<FileStat> st = stat_fd((file->writer ? file->writer : file->reader)->fd());
+  if (st && st->nlink == 0) return erase(key);
+  if (file->idle_sweeps < kIdleSweeps) return;
+  if (file->writer) {
+    if (file->writer->is_needed_for_writing() && file->idle_sweeps < kNeededSweeps) return;
+    // The sync runs while the file can still be found: a COMMIT that comes now waits for it and sees its outcome.
+    nfs3::Verf ignored{};
+    if (file->writer->is_dirty()) file->writer->sync(calls_, false, promise_, ignored);
+  }
+  close_idle(key, *file);
+}
+
+// Takes out a file that was neither used nor written since it was counted. The caller's `idle` holds it until the lock
+// is released, and closes it.
+void OpenFiles::close_idle(const FileKey& key, const Counted& idle) {
   // The entry and `idle` each hold the file once, or twice if one descriptor serves reading and writing.
-  const auto is_free = [](const std::shared_ptr<OpenFile>& file, bool is_shared) {
+  const bool is_shared = idle.reader == idle.writer;
+  const auto is_free = [&](const std::shared_ptr<OpenFile>& file) {
     return !file || (file.use_count() == (is_shared ? 4 : 2) && !file->is_dirty());
   };
   std::lock_guard lock(mutex_);
-  for (const Idle& file : idle) {
-    auto it = files_.find(file.key);
-    if (it == files_.end() || it->second.idle_sweeps < file.idle_sweeps) continue;
-    if (it->second.reader != file.reader || it->second.writer != file.writer) continue;
-    const bool is_shared = file.reader == file.writer;
-    if (!is_free(file.reader, is_shared) || !is_free(file.writer, is_shared)) continue;
-    order_.remove(it->second.place);
-    files_.erase(it);
-  }
+  const auto it = files_.find(key);
+  if (it == files_.end() || it->second.idle_sweeps < idle.idle_sweeps) return;
+  if (it->second.reader != idle.reader || it->second.writer != idle.writer) return;
+  if (!is_free(idle.reader) || !is_free(idle.writer)) return;
+  order_.remove(it->second.place);
+  files_.erase(it);
   count_locked();
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +27,21 @@ namespace weft::serve {
 class OpenFiles {
  public:
   OpenFiles(std::size_t max_open, const DiskCalls& calls, WritePromise& promise)
-      : order_(std::max<std::size_t>(max_open, 1)), evicted_(max_open / 8), calls_(calls), promise_(promise) {}
+      : order_(places(max_open)), evicted_(evicted_places(max_open)), calls_(calls), promise_(promise) {}
+
+  // The most descriptors that have a place here: each file may be open twice, for reading and for writing, and an
+  // evicted file is open once.
+  static constexpr std::size_t num_descriptors(std::size_t max_open) {
+    return 2 * places(max_open) + EvictedFiles::all_places(evicted_places(max_open));
+  }
+  // The most descriptors that one call has open at once without a place here, with the file that it returns: another
+  // thread may take the place of a file that is in use. for_write: the file that it opened, the one that another thread
+  // opened first and that it uses instead, and both descriptors of a file that lost its place.
+  static constexpr std::size_t kDescriptorsOfOpening = 4;
+  // erase: both descriptors of the file, and an evicted one.
+  static constexpr std::size_t kDescriptorsOfErase = 3;
+  // sweep: both descriptors of the file that it looks at, and then erase. sync_evicted has one.
+  static constexpr std::size_t kDescriptorsOfSweep = 2 + kDescriptorsOfErase;
 
   // The file of a node that was just resolved, open for reading or for writing.
   Outcome<std::shared_ptr<OpenFile>> for_read(const Node& node);
@@ -55,7 +70,8 @@ class OpenFiles {
   std::size_t num_waiting() const { return num_waiting_.load(std::memory_order_relaxed); }
 
   // sweep closes files without a name, and files that had no use for kIdleSweeps sweeps. A file that is needed for
-  // writing stays for kNeededSweeps. sweep syncs a file before it closes it. Blocks on the disk; one call at a time.
+  // writing stays for kNeededSweeps. sweep syncs a file before it closes it. It holds one file at a time, because
+  // others may lose their place during a sync. Blocks on the disk; one call at a time.
   void sweep();
   static constexpr unsigned kIdleSweeps = 3;
   // Clients keep their own writes in memory for half a minute at most.
@@ -67,13 +83,18 @@ class OpenFiles {
     SharedOrder<FileKey>::Place place;
     unsigned idle_sweeps = 0;  // since it was used
   };
-  struct Idle {
-    FileKey key;
+  // Counted is a file as a sweep found it.
+  struct Counted {
     std::shared_ptr<OpenFile> reader, writer;
     unsigned idle_sweeps = 0;
   };
-  std::vector<Idle> count_sweep();
-  void close_idle(const std::vector<Idle>& idle);
+  static constexpr std::size_t places(std::size_t max_open) { return std::max<std::size_t>(max_open, 1); }
+  static constexpr std::size_t evicted_places(std::size_t max_open) { return max_open / 8; }
+  // Counts the sweep for each file, and returns their keys.
+  std::vector<FileKey> count_sweep();
+  std::optional<Counted> counted(const FileKey& key) const;
+  void sweep_file(const FileKey& key);
+  void close_idle(const FileKey& key, const Counted& idle);
   std::shared_ptr<OpenFile> find(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_now(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);
   std::shared_ptr<OpenFile> find_locked(const FileKey& key, std::shared_ptr<OpenFile> Entry::*which);

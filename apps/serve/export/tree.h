@@ -50,6 +50,13 @@ struct Node {
 // PathIndex::kMaxDepth are ENAMETOOLONG. Everything but resolve_now and key_of blocks on the disk. Any thread.
 class Tree {
  public:
+  // The most descriptors that a call has open at once, with the Node that it returns and without those of its caller.
+  // find and resolve_now: a path beyond PATH_MAX is walked in pieces, and each piece starts from the one before.
+  static constexpr std::size_t kDescriptorsOfFind = 2;
+  // resolve: a search has a directory open as a Node and for reading (search_dir), and compares one file in it. The
+  // search of the tree has two, and it runs in the same task. lookup of ".." is a resolve.
+  static constexpr std::size_t kDescriptorsOfResolve = 3;
+
   static absl::StatusOr<std::unique_ptr<Tree>> open(const TreeConfig& config);
 
   Node root() const { return root_; }

@@ -36,6 +36,10 @@ struct MountServerConfig {
 // longest.
 class MountServer {
  public:
+  // The most descriptors beside one for each connection: the Call on the disk thread, and a connection that waits for a
+  // place.
+  static constexpr std::size_t kMoreDescriptors = MountService::kDescriptorsOfCall + 1;
+
   // Listens at addr (port 0 picks one) and answers from then on. The service outlives the server.
   static absl::StatusOr<std::unique_ptr<MountServer>> listen(const sockaddr_storage& addr, MountService& service,
                                                              const MountServerConfig& config = {});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,9 @@ namespace weft::serve {
 // real path names it too. Clients can also mount directories beneath it. Any thread; MNT blocks on the disk.
 class MountService {
  public:
+  // The most descriptors that one Call has open at once: MNT of a path with ".." has the directory before it.
+  static constexpr std::size_t kDescriptorsOfCall = 1 + Tree::kDescriptorsOfResolve;
+
   explicit MountService(Tree& tree) : tree_(tree) {}
 
   // answer parses one RPC message and returns the reply. It returns nothing if there is no reply to give (not a Call).
