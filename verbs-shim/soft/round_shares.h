@@ -20,7 +20,7 @@ class RoundShares {
  public:
   // The octets of a round, and of a turn. A socket is not asked for less than kLeast.
   static constexpr std::size_t kRound = std::size_t{4} << 20;
-  static constexpr std::size_t kMost = std::size_t{2} << 20;
+  static constexpr std::size_t kMost = std::size_t{3} << 20;
   static constexpr std::size_t kLeast = std::size_t{64} << 10;
   static constexpr std::size_t kFew = 4;
 

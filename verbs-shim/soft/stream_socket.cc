@@ -110,9 +110,10 @@ StreamSocket::Written StreamSocket::write(rdmap::Stream& stream, IoVectors& iov,
   const int fd = fd_.get();
   std::size_t moved = 0;
   while (!blocked_ && stream.wants_tx()) {
-    if (moved >= most) return {moved, true};
+    // What is left of `most` is worth no sendmsg if it is a small part of one.
+    const std::size_t wanted = std::min(budget_, most);
+    if (moved + wanted / 2 > most) return {moved, true};
     if (bulk_) emss_ = read_emss(fd_.get());  // MPA-4.5-07
-    const std::size_t wanted = std::min(budget_, most - moved);
     const auto buffers = stream.tx_buffers(emss_, wanted, now);
     if (buffers.empty()) break;
     std::size_t total = 0;
