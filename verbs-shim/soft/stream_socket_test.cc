@@ -22,7 +22,7 @@ struct Half {
     side.drain();
     return moved;
   }
-  StreamSocket::Written write(std::size_t most = 2 * kMiB) {
+  StreamSocket::Written write(std::size_t most = 3 * kMiB) {
     const auto written = socket.write(side.stream, iov, most, kNow);
     side.drain();
     return written;
