@@ -170,9 +170,9 @@ void no_reply(Court& court) {
   }
 }
 // The initiator, which is the client, gives up at once.
-Play set_up(mpa::EnhancedWords asked, mpa::EnhancedWords told) {
-  return [asked, told](Court& court) {
-    court.open_enhanced(asked, told);
+Play set_up(mpa::EnhancedWords request, mpa::EnhancedWords reply) {
+  return [request, reply](Court& court) {
+    court.open_enhanced(request, reply);
     court.accused = Wire::kServer;
   };
 }

@@ -203,7 +203,7 @@ class CallTable {
   bool is_late_ = false;                 // between on_overtaken and on_caught_up
   std::vector<std::uint32_t> answered_;  // XIDs of answers that came before their Calls, while is_late_
   std::uint64_t num_unknown_ = 0;        // Calls that the capture may lack, and that may be open
-  std::uint64_t num_answered_ = 0;       // answers to such Calls while has_gap_
+  std::uint64_t num_answered_ = 0;       // answers to unknown Calls while has_gap_
   bool has_forgotten_ = false;
   bool has_overflowed_ = false;  // forget_all
   EntryCount count_;

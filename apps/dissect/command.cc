@@ -160,7 +160,7 @@ int write_page(const DissectOptions& options) {
   reading.end.given_up = dissector.num_given_up();
   page.finish(reading.end.error);
   const absl::Status written = file->commit();
-  // finish_output tells of standard output, and is silent about a reader that has left.
+  // finish_output reports errors of standard output. A reader that has left is no error.
   if (options.html == "-" && !written.ok()) return kExitDone;
   if (!written.ok()) return fail(written);
   tell_page(options.html, page.totals());

@@ -25,8 +25,8 @@ struct MountedExport {
 // server does not list one, mount_for tries the path itself and then its parents, up to "/". It takes the entry in the
 // server's mount list back at once, since nothing here stays mounted. Blocks for at most `timeout` per answer, and for
 // at most ten seconds of it until the service takes the connection; stop_fd readable ends it with kCancelled. Errors
-// are one line. `tell` (may be null) gets a line about a service that does not answer for tell_after, and about one
-// that answers again.
+// are one line. If the service does not answer for tell_after, `tell` is called with a line for the user. It is called
+// again when the service answers. `tell` may be null.
 absl::StatusOr<MountedExport> mount_for(const Url& url, std::chrono::milliseconds timeout, int stop_fd,
                                         const std::function<void(const std::string&)>& tell = nullptr,
                                         std::chrono::milliseconds tell_after = {});

@@ -159,7 +159,7 @@ void drive(serve::ServeApp& app, metrics::MetricsEndpoint* metrics, const StopSi
   }
 }
 
-// What is wrong with options that fit alone and not together. Empty: nothing.
+// options_fault names an option that has no effect without another one, which is missing. Empty: there is none.
 std::string options_fault(const ServeOptions& options) {
   const char* const changing = options.set_id_files ? "--set-id-files" : options.devices ? "--devices" : nullptr;
   if (changing != nullptr && !options.read_write) {

@@ -42,8 +42,8 @@ absl::StatusOr<DescriptorShares> share_descriptors(const ShareWish& wish) {
                               .preferred_clients = wish.most.connections,
                               .clients = wish.connections});
   if (!plan.ok()) return plan.status();
-  // Everything has its least part. Of what is left a quarter is for workers of the sync lane, an eighth for MOUNT, an
-  // eighth for connections that come or go, and the rest for open files.
+  // Each use has its least part. Workers of the sync lane get a quarter of the descriptors that are left. MOUNT gets an
+  // eighth, and connections that come or go get an eighth. Open files get the rest.
   const std::size_t more = plan->others - kLeastOthers;
   const std::size_t more_workers =
       std::min<std::size_t>(more / 4 / Backend::kDescriptorsOfChange, wish.most.sync_workers);

@@ -11,7 +11,7 @@
 
 namespace weft::apps::top {
 
-// page_of_stdout tells the size of the terminal on stdout: 80 columns and 24 lines if the terminal does not know it.
+// page_of_stdout returns the size of the terminal on stdout. If the terminal does not know it: 80 columns, 24 lines.
 // Without a terminal it is a page of 120 columns without end.
 Page page_of_stdout();
 

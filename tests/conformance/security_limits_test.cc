@@ -301,7 +301,7 @@ TEST_F(SecurityLimits, ConnectionsOfOneAddressShareARound) {
 }
 
 // epoll reports sockets in the order in which they got ready, and so the floods before the quiet one.
-TEST_F(SecurityLimits, FloodsOfOneAddressHoldNobodyUpForLong) {
+TEST_F(SecurityLimits, FloodsOfOneAddressHoldUpNoConnectionForLong) {
   open();
   constexpr int kFloods = 100, kWrites = 16;
   constexpr std::size_t kLen = 512 << 10;

@@ -318,7 +318,8 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   if (!stream_ || dead()) return 0;
   std::size_t moved = 0;
   if (read_too && socket_.readable() && !waits_for_receives()) {
-    // Twice as much as a sender writes in its turn: so what it wrote is read to its end, and no part of an FPDU stays.
+    // A sender's turn writes half as much. So the reader mostly empties the socket, and no part of an FPDU stays
+    // behind.
     const std::size_t most = 2 * loop_.turn_octets();
     moved = socket_.read(*stream_, loop_.staging().lend(self_, *stream_), loop_.iov(), most, now);
     if (socket_.more_to_read()) loop_.ready(self_);

@@ -12,7 +12,7 @@ namespace weft::verbs::soft {
 // connections of an address. An address that has moved its part waits for the next round with the rest of its
 // connections. Once the round has moved its octets, connections wait that only go on with what their last turn left. So
 // a connection that has something new has its turn soon, however many others move as much as they can. In a round of
-// few connections nobody waits.
+// few connections none waits.
 //
 // The octets of a turn are those that it may write. It may read more, and ends with a whole FPDU. So an address may
 // exceed its part by what one turn moves, and so may a round.

@@ -67,7 +67,7 @@ TEST(RoundSharesTest, OfManyAddressesEachWithNewsHasATurn) {
   for (const std::size_t moved : moved_in_a_round(std::vector<std::size_t>(250, 2))) EXPECT_EQ(moved, kLeast);
 }
 
-TEST(RoundSharesTest, WhoGoesOnWaitsWhenTheRoundHasMovedItsOctets) {
+TEST(RoundSharesTest, AConnectionThatGoesOnWaitsWhenTheRoundHasMovedItsOctets) {
   EXPECT_EQ(sum(moved_in_a_round(std::vector<std::size_t>(250, 1), true)), kRound);
   RoundShares shares;
   const std::vector<std::size_t> connections(250, 1);

@@ -41,12 +41,12 @@ struct Court {
 
   void open() { talk.wire.open(); }
   // Startup frames of RFC 6581.
-  void open_enhanced(mpa::EnhancedWords asked, mpa::EnhancedWords told) {
+  void open_enhanced(mpa::EnhancedWords request, mpa::EnhancedWords reply) {
     talk.wire.syn(Wire::kClient);
     talk.wire.syn(Wire::kServer);
     for (const bool is_reply : {false, true}) {
       Octets words;
-      mpa::emit_enhanced_words(is_reply ? told : asked, words);
+      mpa::emit_enhanced_words(is_reply ? reply : request, words);
       Octets frame;
       mpa::emit_startup_frame({.kind = is_reply ? mpa::FrameKind::kReply : mpa::FrameKind::kRequest,
                                .c = true,

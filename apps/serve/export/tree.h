@@ -50,7 +50,7 @@ struct Node {
 // PathIndex::kMaxDepth are ENAMETOOLONG. Everything but resolve_now and key_of blocks on the disk. Any thread.
 class Tree {
  public:
-  // The most descriptors that a call has open at once, with the Node that it returns and without those of its caller.
+  // The most descriptors that a call has open at once. The Node that it returns counts; its caller's do not.
   // find and resolve_now: a path beyond PATH_MAX is walked in pieces, and each piece starts from the one before.
   static constexpr std::size_t kDescriptorsOfFind = 2;
   // resolve: a search has a directory open as a Node and for reading (search_dir), and compares one file in it. The
