@@ -1,5 +1,4 @@
-// The client of twenty lines: one READ, whose octets land in `room`, few or many. Its connection has a thread of its
-// own.
+// The client of twenty lines: one READ, whose octets land in `room`. Its connection has a thread of its own.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -2,7 +2,8 @@
 
 #include "base/ledger.h"
 
-// Rows of docs/security.md: what peers hold of an RPC-over-RDMA server through a Ledger or a FairLine. The figures are
+// Rows of docs/security.md: what peers hold of an RPC-over-RDMA server through a Ledger, a FairLine or a
+// cache with shares of its own. The figures are
 // the defaults of `weft serve`.
 namespace weft::rpcrdma {
 
@@ -61,6 +62,13 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "twice all connections, at least 128",
      .place = "`Flushing`, `kMinFlushing`",
      .tests = "`LimitsTest.ConnectionsThatEndTogetherTakeNoPlaceOfOthers`, `Flushing.*`"},
+    {.name = "kept Replies",
+     .client = "as its address",
+     .address = "12,288 Calls",
+     .all = "16,384 Calls, 16 MiB, for 120 s; the oldest Reply of the address with most Replies goes",
+     .place = "`DuplicateRequestLimits`, `DuplicateRequestCache`",
+     .tests = "`DuplicateRequestCacheTest.AFloodOfOneAddressDropsItsOwnRepliesOnly`, "
+              "`CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother`"},
 };
 
 }  // namespace weft::rpcrdma

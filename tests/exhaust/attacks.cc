@@ -227,7 +227,7 @@ std::vector<Attack> attacks(const Handles& of) {
        .first = first_wg07,
        .message = part},
       {.name = "kept Replies",
-       .kinds = {"tasks that wait for a disk worker"},
+       .kinds = {"kept Replies", "tasks that wait for a disk worker"},
        .connections = 64,
        .pace = kAgain,
        .depth = 16,

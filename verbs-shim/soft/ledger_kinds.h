@@ -2,8 +2,8 @@
 
 #include "base/ledger.h"
 
-// Rows of docs/security.md: what peers hold of the soft RNIC through the Ledgers of Holdings. The figures are the
-// defaults of SoftConfig.
+// Rows of docs/security.md: what peers hold of the soft RNIC through the Ledgers of Holdings, and what they spend of
+// its rounds (RoundShares). The figures are the defaults of SoftConfig.
 namespace weft::verbs::soft {
 
 inline constexpr LedgerKind kLedgerKinds[] = {
@@ -27,6 +27,18 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .place = "`SoftConfig::max_parked`, `StreamConfig::part_timeout`, `Holdings`",
      .tests = "`HoldingsTest.AnAddressLosesItsOwn`, `SecurityLimits.PartsOfFpdusAreHeldUpToABound`, "
               "`Stream.AnFpduThatStopsInTheMiddle*`"},
+    {.name = "time of the loop",
+     .client =
+         "in each round of turns its part of what its address may move, at least 64 KiB, at most 3 MiB, and twice "
+         "as much that it reads",
+     .address = "its part of 4 MiB a round, at least 64 KiB; its other connections wait for the next round",
+     .all = "4 MiB a round; beyond them, 64 KiB for each connection that has something new; 8 turns of the RPC server "
+            "within one `process()`",
+     .place = "`RoundShares`; `kMaxTurns`, `kPulledPerTurn` in `rpcrdma/server.cc`",
+     .tests =
+         "`RoundSharesTest.*`, `SecurityLimits.ConnectionsOfOneAddressShareARound`, "
+         "`FloodsOfOneAddressHoldUpNoConnectionForLong`, `APingIsAnsweredBesideABulkStream`, "
+         "`StreamSocketTest.ATurnMovesNoMoreThanItsOctets`, `HostileClientTest.AFloodInOneTurnTakesOthersNothing`"},
 };
 
 }  // namespace weft::verbs::soft
