@@ -64,16 +64,11 @@ if(WEFT_SANITIZE)
   endif()
 endif()
 
-# weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
-function(weft_library name)
-  cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})
-  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
-  # Tests' own code may use a name twice.
-  if(name MATCHES "_(testing|suite|fakes)$" OR CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
-    return()
-  endif()
-  # Several sources in one compilation: half the time of a build, since their headers are read once.
+# weft_unity(NAME): several sources of a target in one compilation: half the time of a build, since their headers are read
+# and their templates made once. Two sources of a target that use one name for two things cannot be: one is among the
+# others, and is compiled by itself.
+function(weft_unity name)  # and the sources to compile by themselves
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE ${WEFT_UNITY_BATCH})
   # Then g++ takes an empty absl::InlinedVector in a std::optional for uninitialised, and an anonymous namespace for one
   # that several programs share. clang reads each source by itself, with these two warnings.
@@ -83,9 +78,18 @@ function(weft_library name)
   endif()
 endfunction()
 
+# weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
+function(weft_library name)
+  cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK})
+  weft_unity(${name})
+endfunction()
+
 # weft_test_code(NAME): how a target made of tests' own code is compiled. Under a sanitizer this code is not optimised, and
 # UBSan leaves out its checks of each pointer there (ASan notices a null pointer, too): that halves the time to build it.
-function(weft_test_code name)
+function(weft_test_code name)  # and the sources to compile by themselves
+  weft_unity(${name} ${ARGN})
   if(WEFT_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
   endif()
@@ -94,19 +98,31 @@ function(weft_test_code name)
   endif()
 endfunction()
 
-# weft_test(NAME SOURCES... LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one
+# weft_test_objects(NAME SOURCES... [ALONE SOURCES...] LINK targets...): sources that several test programs share, compiled
+# once. ALONE: these by themselves.
+function(weft_test_objects name)
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "ALONE;LINK" ${ARGN})
+  add_library(${name} OBJECT ${arg_UNPARSED_ARGUMENTS} ${arg_ALONE})
+  target_link_libraries(${name} PUBLIC weft_options ${arg_LINK} GTest::gmock)
+  weft_test_code(${name} ${arg_ALONE})
+endfunction()
+
+# weft_test(NAME SOURCES... [ALONE SOURCES...] LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one
 # gtest program; each of its test suites is a CTest test of its own (Suites.cmake) and leaves its results where
-# scripts/conformance finds them (CTest test requirement_coverage). BOTH_PLACEMENTS: and once more with direct placement,
+# scripts/conformance finds them (CTest test requirement_coverage). ALONE: sources to compile by themselves. BOTH_PLACEMENTS: and once more with direct placement,
 # as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with two workers, as NAME.workers
 # (SoftConfig::num_workers).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "ENVIRONMENT" "LINK" ${ARGN})
-  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(arg "BOTH_PLACEMENTS;WORKERS" "ENVIRONMENT" "ALONE;LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS} ${arg_ALONE})
   target_link_libraries(${name} PRIVATE weft_options ${arg_LINK} GTest::gmock GTest::gtest_main)
-  weft_test_code(${name})
+  weft_test_code(${name} ${arg_ALONE})
   set(properties TIMEOUT 300)
   # An empty value would get lost on the way to CTest, which would take the next word for the value.
   if(arg_ENVIRONMENT)

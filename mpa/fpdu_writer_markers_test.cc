@@ -6,11 +6,13 @@
 
 #include "mpa/crc32c.h"
 #include "mpa/fpdu_writer.h"
+#include "mpa/testing/octets_of.h"
 
 namespace weft::mpa {
 namespace {
 
 using Octets = std::vector<std::uint8_t>;
+using testing::joined;
 
 void put_u16(Octets& out, std::size_t value) {
   out.push_back(static_cast<std::uint8_t>(value >> 8));
@@ -58,13 +60,6 @@ bool add(FpduWriter& writer, const Octets& ulpdu, std::mt19937& random) {
   return writer.add(ConstBytes(ulpdu).first(head), pieces, random() % 2 == 0);
 }
 
-Octets joined(FpduWriter& writer) {
-  Octets out;
-  for (const ConstBytes& piece : writer.buffers()) out.insert(out.end(), piece.begin(), piece.end());
-  EXPECT_EQ(out.size(), writer.pending_octets());
-  return out;
-}
-
 TEST(FpduWriterMarkers, EveryLengthAtEveryPlaceInTheStream) {
   RecordProperty("proves", "MPA-4.2-05 MPA-4.3-04");
   std::mt19937 random(1);
@@ -88,7 +83,7 @@ TEST(FpduWriterMarkers, EveryLengthAtEveryPlaceInTheStream) {
 TEST(FpduWriterMarkers, ThePositionSurvivesBatchesAndRewinds) {
   RecordProperty("proves", "MPA-4.3-04 MPA-4.3-11 MPA-A.1-01");
   for (unsigned seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
     std::vector<Octets> ulpdus;
     for (int i = 0; i < 40; ++i) ulpdus.push_back(noise(1 + random() % (seed % 2 == 0 ? 40 : 1200), random));

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "mpa/crc32c.h"
+#include "mpa/testing/octets_of.h"
 
 namespace weft::mpa {
 namespace {
 
 using Octets = std::vector<std::uint8_t>;
+using testing::joined;
 
 Octets noise(std::size_t len, unsigned seed) {
   std::mt19937 random(seed);
@@ -26,13 +28,6 @@ Octets plain_fpdu(const Octets& ulpdu, bool crc) {
   while (out.size() % 4 != 0) out.push_back(0);
   const std::uint32_t value = crc ? crc32c(out) : 0;
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<std::uint8_t>(value >> shift));
-  return out;
-}
-
-Octets joined(FpduWriter& writer) {
-  Octets out;
-  for (const ConstBytes& piece : writer.buffers()) out.insert(out.end(), piece.begin(), piece.end());
-  EXPECT_EQ(out.size(), writer.pending_octets());
   return out;
 }
 

@@ -11,16 +11,11 @@
 namespace weft::rdmap {
 namespace {
 
+using testing::ids;
 using testing::Pair;
 using testing::rdma_wr;
 using testing::send_wr;
 using testing::Side;
-
-std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
-  std::vector<std::uint64_t> out;
-  for (const Completion& c : completions) out.push_back(c.wr_id);
-  return out;
-}
 
 TEST(Stream, DeadlinesOfStartupAndOfTheEnd) {
   const TimePoint begin{};

@@ -12,6 +12,7 @@
 namespace weft::rdmap {
 namespace {
 
+using testing::ids;
 using testing::Pair;
 using testing::rdma_wr;
 using testing::send_wr;
@@ -70,12 +71,6 @@ TEST(Stream, ConnectsSendsWritesReadsAndDisconnects) {
   ASSERT_EQ(pair.b.closed.size(), 1u);
   EXPECT_EQ(pair.a.closed[0].reason, CloseReason::kLocal);
   EXPECT_EQ(pair.b.closed[0].reason, CloseReason::kGraceful) << pair.b.closed[0].text;
-}
-
-std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
-  std::vector<std::uint64_t> out;
-  for (const Completion& c : completions) out.push_back(c.wr_id);
-  return out;
 }
 
 TEST(Stream, ResponderHoldsItsWorkUntilTheFirstFpdu) {

@@ -184,8 +184,8 @@ TEST(TerminateLayer, TheOrderOfSiwIsNamed) {
   EXPECT_THAT(findings_of(terminate(kSwappedOwnOfDdp, kSwappedMd, 20)), UnorderedElementsAre("RDMAP-4.8-02"));
 }
 
-// Fields: the fields of RDMAP as "NAME: VALUE".
-struct Fields final : Listener {
+// RdmapFields: the fields of RDMAP as "NAME: VALUE".
+struct RdmapFields final : Listener {
   std::vector<std::string> fields;
 
   void on_connection(const Connection&) override {}
@@ -200,7 +200,7 @@ struct Fields final : Listener {
 
 // siw's control octets: as they stand, and as siw meant them.
 TEST(TerminateLayer, BothReadingsOfSiwAreFields) {
-  Fields told;
+  RdmapFields told;
   Dissector dissector({.fields = true}, told);
   testing::Wire wire(dissector);
   wire.open();

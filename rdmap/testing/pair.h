@@ -256,4 +256,11 @@ struct Pair {
   bool b_fin = false;
 };
 
+// The wr_id of each.
+inline std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
+  std::vector<std::uint64_t> out;
+  for (const Completion& c : completions) out.push_back(c.wr_id);
+  return out;
+}
+
 }  // namespace weft::rdmap::testing

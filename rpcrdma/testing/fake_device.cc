@@ -8,7 +8,7 @@ namespace weft::rpcrdma::testing {
 
 namespace {
 
-constexpr std::uint32_t kMany = 4096;
+constexpr std::uint32_t kMostEntries = 4096;  // of a queue
 
 class FakeCompChannel final : public verbs::CompChannel {
  public:
@@ -164,9 +164,9 @@ class FakeCmChannel final : public verbs::CmChannel {
 }  // namespace
 
 FakeDevice::FakeDevice(FakeMemory& memory) : memory_(memory) {
-  caps_.max_qp_wr = kMany;
+  caps_.max_qp_wr = kMostEntries;
   caps_.max_sge = 16;
-  caps_.max_cqe = kMany;
+  caps_.max_cqe = kMostEntries;
   caps_.max_qp_rd_atom = caps_.max_qp_init_rd_atom = 16;
   caps_.max_private_data = 512;
 }

@@ -13,6 +13,9 @@
 // Messages of wg07 as the peer of an engine makes and reads them.
 namespace weft::rpcrdma::testing {
 
+inline constexpr std::uint32_t kManyCredits = 1000;  // credits
+inline constexpr std::uint32_t kCallHeader = 40;     // octets of the header of an RPC Call without a credential
+
 struct Wg07Message {
   v2_wg07::Header header;
   Octets payload;

@@ -11,7 +11,6 @@
 namespace weft::rpcrdma::testing {
 
 namespace wg07 = v2_wg07;
-inline constexpr std::uint32_t kManyCredits = 1000;  // credits
 
 struct Wg07RequesterTest : RequesterTest {
   void open(RequesterEnd::Options options = {}) {

@@ -9,7 +9,6 @@
 namespace weft::rpcrdma::testing {
 
 namespace wg07 = v2_wg07;
-inline constexpr std::uint32_t kManyCredits = 1000;  // credits
 
 struct Wg07ResponderTest : ResponderTest {
   void open(ResponderEnd::Options options = {}) {

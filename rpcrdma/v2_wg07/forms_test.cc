@@ -14,8 +14,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 namespace wg07 = v2_wg07;
 
-constexpr std::size_t kCallHeader = 40;  // of an RPC Call without a credential
-
 struct Wg07FormsTest : FormsTest {
   Wg07FormsTest() { protocol = Protocol::k2Wg07; }
   // The engines have settled, and nothing goes in parts.

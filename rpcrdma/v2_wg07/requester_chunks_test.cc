@@ -12,8 +12,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::size_t kCallHeader = 40;  // of an RPC Call without a credential
-
 struct Wg07ChunksTest : Wg07RequesterTest {
   void call_write(std::size_t len) { call_with_pieces(1, len); }
   void call_read(std::size_t len, std::size_t max_results = 4) {

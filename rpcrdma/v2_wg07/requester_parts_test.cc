@@ -10,8 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr std::size_t kRpcHeader = 40;  // of a Call without a credential
-
 TEST_F(Wg07RequesterTest, ALongCallGoesInSeveralMessages) {
   RecordProperty("proves", "W2-4.1-1 W2-4.1-2 W2-4.1-3 W2-4.1-5 W2-4.2.2-2 W2-6.6.2-1");
   open();
@@ -311,11 +309,11 @@ TEST_F(Wg07RequesterTest, ACallThatEndedGoesOnFromMemoryOfItsOwn) {
     run();
     ASSERT_EQ(data, Octets(whole.size())) << "it has ended";
     deliver(wg07_octets(0, kManyCredits, wg07::Grant{}));
-    const std::size_t begin = kRpcHeader + write_position();
+    const std::size_t begin = kCallHeader + write_position();
     EXPECT_EQ(part_of(joined(end->qp.sent), begin, begin + whole.size()), whole);
     call_of({});
     EXPECT_TRUE(wg07_parse(end->qp.sent.back()).is<wg07::CallInline>());
-    EXPECT_THAT(wg07_parse(end->qp.sent.back()).payload, SizeIs(kRpcHeader)) << "the next Call";
+    EXPECT_THAT(wg07_parse(end->qp.sent.back()).payload, SizeIs(kCallHeader)) << "the next Call";
   }
 }
 

@@ -12,8 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::uint32_t kCallHeader = 40;  // of an RPC Call without a credential
-
 struct Wg07ResponderChunksTest : Wg07ResponderTest {
   // The segments of a Read chunk of a WRITE, over octets that the test keeps.
   std::vector<ReadSegment> read_chunk(const std::vector<Octets>& parts) {

@@ -13,12 +13,6 @@
 namespace weft::testing {
 namespace {
 
-using Words = std::vector<std::string>;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The Hello of perf: magic, op, no flags, depth, size.
 constexpr char kSend = 1, kWrite = 2;
 std::string hello(char op, std::uint32_t depth, std::uint32_t size) {

@@ -15,10 +15,6 @@
 namespace weft::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::ptrdiff_t num_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }

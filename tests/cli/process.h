@@ -7,6 +7,20 @@
 
 namespace weft::testing {
 
+using Words = std::vector<std::string>;
+inline Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Of "HOST:PORT".
+inline std::string port_of(const std::string& address) {
+  return address.substr(address.rfind(':') + 1);
+}
+
 // Outcome is the status and the output of a command. A command that was killed has status 128 + signal.
 struct Outcome {
   int status = -1;

@@ -23,17 +23,7 @@
 namespace weft::testing {
 namespace {
 
-using Words = std::vector<std::string>;
 using To = MeddlingProxy::To;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-std::string port_of(const std::string& address) {
-  return address.substr(address.rfind(':') + 1);
-}
 
 // The Hello of weft perf: magic, write, no flags, depth 1, a size of 4096.
 const std::string kPerfHello = std::string("\x77\x70\x66\x01\0\x02\0\0", 8) + be32(1) + be32(0) + be32(4096);

@@ -15,8 +15,6 @@
 namespace weft::testing {
 namespace {
 
-using Words = std::vector<std::string>;
-
 // The options of the clients.
 const Words kClients[] = {
     {},
@@ -32,19 +30,10 @@ const Words kClients[] = {
 // The options of the listeners.
 const Words kListeners[] = {{}, {"--progress", "threads=2"}, {"--peer", "cxgb4"}};
 
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 std::string str(const Words& words) {
   std::string text;
   for (const std::string& word : words) text += word + " ";
   return text;
-}
-
-std::string port_of(const std::string& address) {
-  return address.substr(address.rfind(':') + 1);
 }
 
 class RtrCli : public ::testing::Test {

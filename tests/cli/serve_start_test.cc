@@ -10,10 +10,6 @@
 namespace weft::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 struct ServeStart : ::testing::Test {
   ServeStart() : dir(::mkdtemp(name.data())) {}
   ~ServeStart() override {

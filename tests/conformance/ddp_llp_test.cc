@@ -16,8 +16,6 @@ using rdmap::WorkStatus;
 using rdmap::testing::Pair;
 using sim::Victim;
 
-constexpr std::uint32_t kStag = 0x5d6e7f02;
-
 Octets a_send(std::uint32_t msn, std::size_t len = 4, std::uint32_t mo = 0, bool last = true) {
   return untagged({.last = last, .rsvd_ulp = kSendControl, .msn = {msn}, .mo = mo}, ramp(len));
 }

@@ -22,6 +22,8 @@ using rdmap::SendOp;
 using rdmap::SendWr;
 using sim::Octets;
 
+inline constexpr std::uint32_t kStag = 0x5d6e7f02;  // of the region that tests write into
+
 // Captured is one segment from the wire. segment.payload is a view into ulpdu.
 struct Captured {
   Octets ulpdu;

@@ -14,7 +14,6 @@ using rdmap::WorkStatus;
 using sim::Victim;
 
 constexpr std::uint32_t kKey = 0x11;
-constexpr std::uint32_t kStag = 0x5d6e7f02;
 
 // n receives of len octets each, one behind the other, with wr_ids from 0.
 Octets& post_receives(Victim& v, std::uint64_t n, std::uint32_t len) {

@@ -8,8 +8,6 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::uint32_t kRegion = 0x1a2b3c01;
-
 // The outcome of one bad ULPDU: the Terminate, nothing placed, nothing delivered, one event.
 Octets refuse(const Octets& bad, bool rfc7306 = true) {
   rdmap::StreamConfig config = Subject::config();

@@ -7,8 +7,6 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::uint32_t kSource = 0x2b3c4d02;
-
 // Everything an RDMAP stream can say: the four Sends, a Write, a Read Request, a Read Response, and the Terminate.
 struct Everything {
   std::vector<Segment> of_opcode(unsigned opcode) const {

@@ -9,9 +9,6 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::uint32_t kSource = 0x2b3c4d02;
-const ddp::Stag kKey{Subject::kLocal};
-
 Octets framed(const std::vector<Octets>& ulpdus) {
   Octets all;
   for (const Octets& ulpdu : ulpdus) {

@@ -20,7 +20,11 @@ using rdmap::SendWr;
 using rdmap::SgeList;
 using rdmap::WorkOp;
 using rdmap::WorkStatus;
+using rdmap::testing::ids;
 using sim::Octets;
+
+inline constexpr std::uint32_t kRegion = 0x1a2b3c01;  // of the region that tests write into
+inline constexpr std::uint32_t kSource = 0x2b3c4d02;  // of the region that tests read from
 
 inline void put(Octets& out, std::uint64_t value, std::size_t len) {
   for (std::size_t i = len; i-- > 0;) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
@@ -208,10 +212,6 @@ struct Subject : rdmap::testing::Side {
   std::size_t num_recvs = 0;
 };
 
-inline std::vector<std::uint64_t> ids(const std::vector<Completion>& completions) {
-  std::vector<std::uint64_t> out;
-  for (const Completion& c : completions) out.push_back(c.wr_id);
-  return out;
-}
+inline const ddp::Stag kKey{Subject::kLocal};
 
 }  // namespace weft::conformance

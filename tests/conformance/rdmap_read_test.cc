@@ -6,8 +6,6 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::uint32_t kSource = 0x2b3c4d02;
-
 // The payload of a run of Read Response segments, checked to be one message into one STag.
 Octets join(const std::vector<Segment>& sent, std::size_t& next, std::uint32_t stag, std::uint64_t to) {
   Octets out;

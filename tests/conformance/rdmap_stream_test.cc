@@ -12,8 +12,6 @@ namespace {
 using rdmap::CloseReason;
 using rdmap::LlpAction;
 
-const ddp::Stag kKey{Subject::kLocal};
-
 TEST(RdmapEnd, ThreeWaysThreeReports) {
   RecordProperty("proves", "RDMAP-6.2-01");
   Subject graceful, abortive, lost;

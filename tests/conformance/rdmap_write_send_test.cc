@@ -6,7 +6,6 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::uint32_t kRegion = 0x1a2b3c01;
 constexpr std::uint32_t kControls[] = {0x43, 0x44, 0x45, 0x46};  // Send, +Inv, +SE, +SE+Inv
 
 TEST(RdmapWrite, PlacedAndNeverDelivered) {

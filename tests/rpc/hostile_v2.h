@@ -23,7 +23,10 @@ namespace wg07 = v2_wg07;
 namespace cel05 = v2_cel05;
 
 // A credit word of wg07 that never holds the server up.
-inline constexpr std::uint32_t kManyCredits = 30000;
+inline constexpr std::size_t kKib = 1024;
+inline constexpr std::size_t kMib = kKib * kKib;
+inline constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_per_connection
+inline constexpr std::uint32_t kNoEndOfCredits = 30000;
 
 // Octets of an RPC Call message.
 inline Octets rpc_call(std::uint32_t xid, std::uint32_t procedure = kNull, const Octets& args = {}) {
@@ -62,7 +65,7 @@ struct V2Peer : RawPeer {
   }
   template <typename Body>
   void send_wg07(std::uint32_t xid, const Body& body, const Octets& payload = {}) {
-    send(wg07_octets(xid, kManyCredits, body, payload));
+    send(wg07_octets(xid, kNoEndOfCredits, body, payload));
   }
   // How many messages of this type arrived.
   template <typename Body>

@@ -6,10 +6,6 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-constexpr std::size_t kKib = 1024;
-constexpr std::size_t kMib = kKib * kKib;
-constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_per_connection
-
 using HostileCreditsTest = HostileV2Test;
 
 TEST_F(HostileCreditsTest, WordsOfWg07LeapFallAndWrap) {
@@ -28,7 +24,7 @@ TEST_F(HostileCreditsTest, WordsOfWg07LeapFallAndWrap) {
     settle();
     EXPECT_EQ(peer.num_received<wg07::ReplyInline>(), num_replies + (is_answered ? 1 : 0)) << word;
     run([&] { return peer.num_credits() > 0; });
-    peer.send(wg07_octets(0, kManyCredits, wg07::Grant{}));
+    peer.send(wg07_octets(0, kNoEndOfCredits, wg07::Grant{}));
     ++xid;
     ++num_replies;
     run([&] { return peer.num_received<wg07::ReplyInline>() == num_replies; }, kServed);
@@ -202,7 +198,7 @@ TEST_F(HostileCreditsTest, AGrantThatComesFirstShowsTheDraftAndIsAnsweredOnce) {
 TEST_F(HostileCreditsTest, FloodsThatStayWithinTheGrantCostOneTurnEach) {
   open();
   V2Peer& peer = open_wg07();
-  Octets unknown = wg07_octets(5, kManyCredits, wg07::Grant{});
+  Octets unknown = wg07_octets(5, kNoEndOfCredits, wg07::Grant{});
   unknown[15] = 99;
   most_held = 0;
   for (int i = 0; i < 400; ++i) {

@@ -13,7 +13,7 @@ Octets call_of_wg07() {
   body.lists.read_list = {{72, Segment{9, 400, 0}}};
   body.lists.write_list = {{Segment{7, 400, 0}}};
   body.lists.reply_chunk = SegmentArray{Segment{8, 400, 0}};
-  return wg07_octets(5, kManyCredits, body, rpc_call(5, kWrite, write_args(400)));
+  return wg07_octets(5, kNoEndOfCredits, body, rpc_call(5, kWrite, write_args(400)));
 }
 
 Octets call_of_cel05() {
@@ -63,7 +63,7 @@ TEST_F(CutTest, EveryCutOfAClientsFirstCall) {
 TEST_F(CutTest, EveryCutOfAPart) {
   open();
   V2Peer& peer = open_wg07();
-  const Octets first = wg07_octets(5, kManyCredits, wg07::CallMiddle{400}, rpc_call(5));
+  const Octets first = wg07_octets(5, kNoEndOfCredits, wg07::CallMiddle{400}, rpc_call(5));
   const std::size_t before_it = file.num_calls;
   for (std::size_t len = 1; len < first.size(); ++len) {
     run([&] { return peer.num_credits() > 0 || peer.disconnected; });

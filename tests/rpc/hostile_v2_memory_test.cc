@@ -20,10 +20,10 @@ TEST_F(HostileMemoryTest, AMessageLongerThanTheReceivesEndsTheConnection) {
   open();
   for (const std::size_t len : {4096u, 4097u, 8000u}) {
     V2Peer& peer = open_wg07();
-    const Octets header = wg07_octets(7, kManyCredits, wg07::CallInline{});
+    const Octets header = wg07_octets(7, kNoEndOfCredits, wg07::CallInline{});
     const Octets args = pattern(len - header.size() - 40);
     const std::size_t before_it = file.num_calls;
-    peer.send(wg07_octets(7, kManyCredits, wg07::CallInline{}, rpc_call(7, kNull, args)));
+    peer.send(wg07_octets(7, kNoEndOfCredits, wg07::CallInline{}, rpc_call(7, kNull, args)));
     if (len <= 4096) {
       run([&] { return peer.num_received<wg07::ReplyInline>() == 2; });
       continue;

@@ -7,10 +7,6 @@
 namespace weft::rpcrdma::testing {
 namespace {
 
-constexpr std::size_t kKib = 1024;
-constexpr std::size_t kMib = kKib * kKib;
-constexpr std::size_t kGuaranteed = 64 * kKib;  // ServerConfig::min_buffered_per_connection
-
 using HostilePartsTest = HostileV2Test;
 
 // Such a Call is refused when its first part is there. The clock stands still.
@@ -138,7 +134,7 @@ TEST_F(HostilePartsTest, AMessageThatDoesNotDecodeEndsTheCallOfItsXid) {
     const std::size_t num_replies = peer.num_received<wg07::ReplyInline>();
     const Octets call = rpc_call(7, kNull, pattern(4000));
     send(peer, 7, wg07::CallMiddle{}, part_of(call, 0, 2000));
-    Octets broken = wg07_octets(7, kManyCredits, wg07::CallInline{}, {});
+    Octets broken = wg07_octets(7, kNoEndOfCredits, wg07::CallInline{}, {});
     broken[at + 3] = 99;
     peer.send(broken);
     send(peer, 7, wg07::CallInline{}, part_of(call, 2000, call.size()));

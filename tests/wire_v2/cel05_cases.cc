@@ -6,8 +6,6 @@
 namespace weft::wire_v2 {
 namespace {
 
-constexpr std::uint32_t kXid = 7;
-
 Property size(std::uint32_t octets) {
   return {cel05::kRbsiz, word(octets)};
 }

@@ -11,7 +11,6 @@
 namespace weft::wire_v2 {
 namespace {
 
-constexpr std::uint32_t kXid = 7;
 constexpr Segment kBody = {0x5001, 4096, 0x10000};
 
 std::string rule_of(const Bytes& octets, Profile profile) {

@@ -14,8 +14,6 @@ using testing::Eq;
 using testing::Optional;
 using testing::StartsWith;
 
-constexpr std::uint32_t kXid = 7;
-
 struct WireV2LoneSends : testing::TestWithParam<Profile> {
   Bytes probe(Profile profile) const {
     Bytes octets = encode(Talk(profile).call(kClient, kXid));

@@ -8,7 +8,6 @@ namespace {
 
 constexpr Segment kSource = {0x5001, 5000, 0x10000};
 constexpr Segment kSink = {0x5002, 4096, 0x20000};
-constexpr std::uint32_t kXid = 7;
 
 bool is_cel05(const Talk& talk) {
   return talk.message(kClient, 4).profile == Profile::kCel05;

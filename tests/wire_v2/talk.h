@@ -5,6 +5,7 @@
 namespace weft::wire_v2 {
 
 inline constexpr End kClient = End::kClient, kServer = End::kServer;
+inline constexpr std::uint32_t kXid = 7;  // of most tests
 
 Bytes word(std::uint32_t value);
 Bytes rpc_call(std::uint32_t xid, std::size_t num_args = 0);  // octets of arguments

@@ -16,7 +16,6 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 constexpr std::size_t kFirst = 3, kSecond = 8;  // ends of one connection
-constexpr std::uint32_t kXid = 7;
 
 struct WireV2Transcript : testing::TestWithParam<Profile> {
   void say(std::size_t end, const Message& message) { hear(end, Post::Kind::kSend, encode(message)); }

@@ -6,7 +6,6 @@
 namespace weft::wire_v2 {
 namespace {
 
-constexpr std::uint32_t kXid = 7;
 constexpr Segment kSink = {0x5002, 4096, 0x20000};
 
 void say_with_credit(Talk& talk, End from, Message message, std::uint32_t credit) {

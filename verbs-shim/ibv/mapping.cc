@@ -308,6 +308,10 @@ Error plain_error(const std::string& what, int errno_value) {
 
 }  // namespace
 
+Error invalid(std::string what) {
+  return {EINVAL, std::move(what)};
+}
+
 Error call_error(const std::string& what, int errno_value) {
   Error error = plain_error(what, errno_value);
   if (is_refusal(error.errno_value)) {

@@ -49,6 +49,8 @@ std::string reject_text(int reason);
 
 // Error of a call that failed: "what: strerror", and for well-known errno values the remedy.
 Error call_error(const std::string& what, int errno_value);
+// Error of an argument that no device takes: EINVAL.
+Error invalid(std::string what);
 // Error of rdma_bind_addr. /dev/infiniband is open by then, so the address or the port was refused.
 Error bind_error(const std::string& address, const std::string& device, int errno_value);
 

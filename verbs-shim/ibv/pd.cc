@@ -23,10 +23,6 @@ Error reg_error(std::size_t length, int errno_value) {
   return error;
 }
 
-Error invalid(const char* what) {
-  return {EINVAL, what};
-}
-
 }  // namespace
 
 IbvMr::~IbvMr() {

@@ -20,10 +20,6 @@ constexpr std::uint64_t kMarkerId = 0x7765'6674'6d61'726bULL;
 constexpr std::uint64_t kHiddenId = 0x7765'6674'6869'6465ULL;
 constexpr std::chrono::seconds kDrainTimeout{2};
 
-Error invalid(std::string what) {
-  return {EINVAL, std::move(what)};
-}
-
 bool is_receive(ibv_wc_opcode opcode) {
   return (static_cast<unsigned>(opcode) & IBV_WC_RECV) != 0;
 }

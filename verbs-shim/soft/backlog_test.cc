@@ -5,15 +5,12 @@
 
 #include <vector>
 
+#include "verbs-shim/soft/testing/handles.h"
+
 namespace weft::verbs::soft {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr Handle kA{0, 1};
-constexpr Handle kB{1, 1};
-constexpr Handle kC{2, 1};
-constexpr Handle kD{3, 1};
 
 struct BacklogTest : ::testing::Test {
   std::vector<Handle> delivered;

@@ -4,15 +4,13 @@
 
 #include <iterator>
 
+#include "verbs-shim/soft/testing/handles.h"
+
 namespace weft::verbs::soft {
 namespace {
 
 using What = Holdings::What;
 using Excess = Holdings::Excess;
-
-constexpr Handle kA{0, 1};
-constexpr Handle kB{1, 1};
-constexpr Handle kC{2, 1};
 
 Holdings small() {
   return Holdings({.max_silent = 2, .max_lingering = 1, .max_parked = 100});

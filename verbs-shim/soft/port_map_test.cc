@@ -106,7 +106,7 @@ class LogLines {
   std::vector<std::string> lines_;
 };
 
-Result<std::unique_ptr<Device>> open_threaded() {
+Result<std::unique_ptr<Device>> open_two_workers() {
   SoftConfig config;
   config.num_workers = 2;
   return open_soft_device(config);
@@ -468,7 +468,7 @@ INSTANTIATE_TEST_SUITE_P(Soft, PortMapTest,
                          ::testing::Values(Backend{"Spinning", [] { return open_soft_device({}); }, false},
                                            Backend{"Blocking", [] { return open_soft_device({}); }, true},
                                            Backend{"Ipv6", [] { return open_soft_device({}); }, true, AF_INET6},
-                                           Backend{"Threaded", open_threaded, false, AF_INET, true, true}),
+                                           Backend{"Threaded", open_two_workers, false, AF_INET, true, true}),
                          [](const auto& info) { return info.param.name; });
 
 // Tests with a clock of their own.

@@ -3,15 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "verbs-shim/soft/testing/handles.h"
+
 namespace weft::verbs::soft {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Look = Turns::Look;
-
-constexpr Handle kA{0, 1};
-constexpr Handle kB{1, 1};
 
 std::vector<Handle> run(Turns& turns) {
   std::vector<Handle> had;

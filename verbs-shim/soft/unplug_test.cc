@@ -156,7 +156,7 @@ Result<std::unique_ptr<Device>> open_polled() {
   return open_soft_device(config);
 }
 
-Result<std::unique_ptr<Device>> open_threaded() {
+Result<std::unique_ptr<Device>> open_with_workers() {
   SoftConfig config;
   config.fall_back = false;
   config.num_workers = 2;
@@ -165,7 +165,7 @@ Result<std::unique_ptr<Device>> open_threaded() {
 
 INSTANTIATE_TEST_SUITE_P(Soft, UnplugTest,
                          ::testing::Values(Backend{"Blocking", open_polled, true, AF_INET},
-                                           Backend{"Threaded", open_threaded, false, AF_INET, true, true}),
+                                           Backend{"Threaded", open_with_workers, false, AF_INET, true, true}),
                          [](const auto& param) { return param.param.name; });
 
 }  // namespace
