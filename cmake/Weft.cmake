@@ -64,10 +64,9 @@ if(WEFT_SANITIZE)
   endif()
 endif()
 
-# weft_unity(NAME): several sources of a target in one compilation: half the time of a build, since their headers are read
-# and their templates made once. Two sources of a target that use one name for two things cannot be: one is among the
-# others, and is compiled by itself.
-function(weft_unity name)  # and the sources to compile by themselves
+# weft_unity(NAME [SOURCES...]): several sources of a target in one compilation. That halves the time of a build, since
+# headers are read and templates are made once. SOURCES are compiled by themselves: their names clash with those of others.
+function(weft_unity name)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE ${WEFT_UNITY_BATCH})
   # Then g++ takes an empty absl::InlinedVector in a std::optional for uninitialised, and an anonymous namespace for one
@@ -88,7 +87,8 @@ endfunction()
 
 # weft_test_code(NAME): how a target made of tests' own code is compiled. Under a sanitizer this code is not optimised, and
 # UBSan leaves out its checks of each pointer there (ASan notices a null pointer, too): that halves the time to build it.
-function(weft_test_code name)  # and the sources to compile by themselves
+# More arguments are the sources that are compiled by themselves.
+function(weft_test_code name)
   weft_unity(${name} ${ARGN})
   if(WEFT_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
@@ -98,8 +98,8 @@ function(weft_test_code name)  # and the sources to compile by themselves
   endif()
 endfunction()
 
-# weft_test_objects(NAME SOURCES... [ALONE SOURCES...] LINK targets...): sources that several test programs share, compiled
-# once. ALONE: these by themselves.
+# weft_test_objects(NAME SOURCES... [ALONE SOURCES...] LINK targets...): sources that several test programs share. They
+# are compiled once, those after ALONE by themselves.
 function(weft_test_objects name)
   if(NOT WEFT_TESTS)
     return()
@@ -112,9 +112,9 @@ endfunction()
 
 # weft_test(NAME SOURCES... [ALONE SOURCES...] LINK targets... [BOTH_PLACEMENTS] [WORKERS] [ENVIRONMENT NAME=VALUE]): one
 # gtest program; each of its test suites is a CTest test of its own (Suites.cmake) and leaves its results where
-# scripts/conformance finds them (CTest test requirement_coverage). ALONE: sources to compile by themselves. BOTH_PLACEMENTS: and once more with direct placement,
-# as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over devices with two workers, as NAME.workers
-# (SoftConfig::num_workers).
+# scripts/conformance finds them (CTest test requirement_coverage). ALONE: sources that are compiled by themselves.
+# BOTH_PLACEMENTS: and once more with direct placement, as NAME.direct (rdmap/testing/pair.h). WORKERS: and once more over
+# devices with two workers, as NAME.workers (SoftConfig::num_workers).
 function(weft_test name)
   if(NOT WEFT_TESTS)
     return()

@@ -3,8 +3,7 @@
 #include "base/ledger.h"
 
 // Rows of docs/security.md: what peers hold of an RPC-over-RDMA server through a Ledger, a FairLine or a
-// cache with shares of its own. The figures are
-// the defaults of `weft serve`.
+// cache with shares of its own. The figures are the defaults of `weft serve`.
 namespace weft::rpcrdma {
 
 inline constexpr LedgerKind kLedgerKinds[] = {

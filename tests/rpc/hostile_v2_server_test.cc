@@ -10,7 +10,7 @@ namespace weft::rpcrdma::testing {
 namespace {
 
 namespace wg07 = v2_wg07;
-constexpr std::uint32_t kNoEndOfCredits = 30000;
+constexpr std::uint32_t kServerCredits = 30000;
 
 // A server on verbs that answers nothing by itself. It knows the credits that the client gives.
 struct TalkingServer : RawServer {
@@ -44,7 +44,7 @@ struct TalkingServer : RawServer {
   bool may_send() const { return num_sent < limit; }
   template <typename Body>
   void send(std::uint32_t xid, const Body& body, const Octets& payload) {
-    const Octets octets = wg07_octets(xid, kNoEndOfCredits, body, payload);
+    const Octets octets = wg07_octets(xid, kServerCredits, body, payload);
     std::uint8_t* at = memory.data() + (kReceives + num_sent++ % kSends) * kLen;
     std::memcpy(at, octets.data(), octets.size());
     const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(octets.size()), mr->lkey()};

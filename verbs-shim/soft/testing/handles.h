@@ -2,7 +2,7 @@
 
 #include "verbs-shim/soft/handle.h"
 
-// Connections of tests that have none.
+// Handles for tests that have no connections.
 namespace weft::verbs::soft {
 
 inline constexpr Handle kA{0, 1};
