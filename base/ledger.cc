@@ -122,8 +122,10 @@ Ledger::Verdict Ledger::asks(std::string_view address, Amount amount) const {
 
 std::optional<std::uint64_t> Ledger::gives_way(std::string_view newcomer, Amount amount, const Judge& judge) const {
   const Address* own = state_->find(newcomer);
-  const bool only_own = asks(newcomer, amount) == Verdict::kAddress;
   const Amount before = own == nullptr ? 0 : own->shared;
+  // An address that has nothing and finds too little left (leaves_as_much) needs what others have.
+  const bool has_share = before != 0 || amount > bounds().address;
+  const bool only_own = has_share && asks(newcomer, amount) == Verdict::kAddress;
   const Amount after = amount > kUnbounded - before ? kUnbounded : before + amount;
 
   const Holder* found = nullptr;

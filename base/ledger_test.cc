@@ -237,6 +237,16 @@ TEST(LedgerGivesWay, RestingClientsOfManyAddressesTakeTurns) {
   EXPECT_EQ(connections.held_by("d"), 1u);
 }
 
+// Each address takes half of what the others left, until less is left than a newcomer needs.
+TEST(LedgerGivesWay, AnAddressWithNothingTakesWhatOthersDidNotLeave) {
+  Connections connections({.all = 24, .leaves_as_much = true, .one_may_fill = false});
+  for (int n = 0; n < 10; ++n) connections.connect_many(20, std::to_string(n), Tenure::kBusy);
+  const Amount before = connections.held_by("0");
+  EXPECT_TRUE(connections.connect("new", Tenure::kBusy));
+  EXPECT_EQ(connections.held_by("new"), 1u);
+  EXPECT_LT(connections.held_by("0"), before) << "it had most";
+}
+
 // Whatever clients do, the sums are those of the Leases, and no bound is exceeded.
 TEST(Ledger, SumsAgreeAfterAnyOperations) {
   constexpr unsigned kSeed = 20;

@@ -16,6 +16,16 @@ constexpr std::size_t kMaxFatal = 256;
 constexpr std::size_t kEntryOctets = 256;  // approximate size besides the Reply
 constexpr std::size_t kMaxPrinted = 4096;  // octets of the arguments
 
+// A group's tag in the Ledgers: its place in memory, where it stays.
+template <typename Group>
+std::uint64_t tag_of(Group& group) {
+  return reinterpret_cast<std::uintptr_t>(&group);
+}
+template <typename Group>
+Group& group_with(std::uint64_t tag) {
+  return *reinterpret_cast<Group*>(tag);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // With other flavors the credential changes each time (RFC 2203 section 5.3.1: a sequence number).
 bool is_repeated(const AuthView& cred) {
   return cred.flavor <= static_cast<std::uint32_t>(AuthFlavor::kShort);
@@ -106,41 +116,64 @@ std::size_t KeptReply::octets() const {
   return sum;
 }
 
-void DuplicateRequestCache::drop(Entries::iterator entry) {
-  Group& group = entry->group->second;
-  if (entry->done) {
-    const std::size_t octets = entry->reply.octets();
-    octets_ -= octets;
-    group.octets -= octets;
-    group.done.erase(entry->in_group);
-  } else {
-    running_.erase(entry->runner.value);
+DuplicateRequestCache::DuplicateRequestCache(const DuplicateRequestLimits& config, const SipHash::Key& secret)
+    : config_(config),
+      secret_(secret),
+      places_({.all = config.max_entries, .leaves_as_much = true, .one_may_fill = false}),
+      octets_({}),
+      prints_({.all = kMaxFatal}) {}
+
+DuplicateRequestCache::Groups::iterator DuplicateRequestCache::group_of(const std::string& name) {
+  const auto [at, is_new] = groups_.try_emplace(name);
+  if (is_new) {
+    const std::uint64_t tag = tag_of(at->second);
+    at->second.places = places_.enter(name, tag);
+    at->second.octets = octets_.enter(name, tag);
+    at->second.prints = prints_.enter(name, tag);
   }
-  if (--group.num == 0) groups_.erase(entry->group);
+  return at;
+}
+
+void DuplicateRequestCache::forget_if_empty(Groups::iterator group) {
+  if (group->second.places.held() == 0 && group->second.prints.held() == 0) groups_.erase(group);
+}
+
+void DuplicateRequestCache::drop(Entries::iterator entry) {
+  const auto group = entry->group;
+  (entry->done ? group->second.done : group->second.running).erase(entry->in_group);
+  if (!entry->done) running_.erase(entry->runner.value);
   by_key_.erase(entry->key);
   entries_.erase(entry);
+  forget_if_empty(group);
 }
 
-DuplicateRequestCache::Groups::iterator DuplicateRequestCache::largest(std::size_t Group::*size) {
-  auto most = groups_.end();
-  for (auto at = groups_.begin(); at != groups_.end(); ++at) {
-    if (at->second.done.empty()) continue;
-    if (most == groups_.end() || at->second.*size > most->second.*size) most = at;
-  }
-  return most;
+const DuplicateRequestCache::Entries::iterator* DuplicateRequestCache::Group::gives_up() const {
+  if (!done.empty()) return &done.front();
+  return running.empty() || !running.front()->waiting.empty() ? nullptr : &running.front();
 }
 
-// Makes room for one entry of this group. False: the Calls of all entries in the way still run.
-bool DuplicateRequestCache::make_room(const std::string& group) {
-  const std::size_t most_of_group = std::max<std::size_t>(config_.max_entries / 4 * 3, 1);
-  auto from = groups_.find(group);
-  if (from == groups_.end() || from->second.num < most_of_group) {
-    if (entries_.size() < config_.max_entries) return true;
-    from = largest(&Group::num);
+bool DuplicateRequestCache::make_room(const std::string& name) {
+  using enum Ledger::Tenure;
+  for (;;) {
+    const auto own = groups_.find(name);
+    const bool is_here = own != groups_.end();
+    const auto verdict = is_here ? own->second.places.asks(1) : places_.asks(name, 1);
+    if (verdict == Ledger::Verdict::kFits) return true;
+    if (is_here && !own->second.done.empty()) {
+      drop(own->second.done.front());
+      continue;
+    }
+    // A group that has nothing yet gets a place also from one that has no more.
+    const auto judge = [&](std::uint64_t tag) -> Ledger::Standing {
+      const Group& group = group_with<Group>(tag);
+      const auto* entry = group.gives_up();
+      if (entry == nullptr || group.places.address() == name) return {.tenure = kFixed};
+      return {.tenure = is_here ? kBusy : kResting, .since = (*entry)->since};
+    };
+    const auto from = places_.gives_way(name, 1, judge);
+    if (!from) return false;
+    drop(*group_with<Group>(*from).gives_up());
   }
-  if (from == groups_.end() || from->second.done.empty()) return false;
-  drop(from->second.done.front());
-  return true;
 }
 
 void DuplicateRequestCache::on_time(TimePoint now) {
@@ -148,8 +181,11 @@ void DuplicateRequestCache::on_time(TimePoint now) {
   const auto is_old = [this](TimePoint since) { return now_ - since >= config_.max_age; };
   // A Call that has been running for so long is given up too: its service may have forgotten it.
   while (!entries_.empty() && is_old(entries_.front().since)) drop(entries_.begin());
-  while (octets_ > config_.max_octets) drop(largest(&Group::octets)->second.done.front());
-  while (!fatal_.empty() && is_old(fatal_.front().since)) fatal_.pop_front();
+  const auto has_replies = [](std::uint64_t) { return Ledger::Standing{.tenure = Ledger::Tenure::kUnused}; };
+  while (octets_.held() > config_.max_octets) {
+    drop(group_with<Group>(*octets_.gives_way({}, 0, has_replies)).done.front());
+  }
+  while (!fatal_.empty() && is_old(fatal_.front().since)) drop_oldest_print(fatal_.front().group);
 }
 
 DuplicateRequestCache::Verdict DuplicateRequestCache::on_call(const RequestKey& key, const std::string& group,
@@ -168,8 +204,10 @@ DuplicateRequestCache::Verdict DuplicateRequestCache::on_call(const RequestKey& 
   if (!make_room(group)) return Verdict::kRun;  // the Call runs without being remembered
   const auto entry = entries_.emplace(entries_.end());
   entry->key = key;
-  entry->group = groups_.try_emplace(group).first;
-  ++entry->group->second.num;
+  entry->group = group_of(group);
+  Group& of = entry->group->second;
+  entry->place = of.places.take(1);
+  entry->in_group = of.running.insert(of.running.end(), entry);
   entry->runner = id;
   entry->since = now_;
   by_key_.emplace(key, entry);
@@ -192,10 +230,8 @@ DuplicateRequestCache::Ended DuplicateRequestCache::on_reply(ServedCallId id, co
   entry->reply = KeptReply::of(reply);
   entry->since = now_;
   Group& group = entry->group->second;
-  entry->in_group = group.done.insert(group.done.end(), entry);
-  const std::size_t octets = entry->reply.octets();
-  octets_ += octets;
-  group.octets += octets;
+  group.done.splice(group.done.end(), group.running, entry->in_group);
+  entry->octets = group.octets.take(entry->reply.octets());
   entries_.splice(entries_.end(), entries_, entry);
   return {&entry->reply, std::exchange(entry->waiting, {})};
 }
@@ -211,16 +247,22 @@ std::vector<ServedCallId> DuplicateRequestCache::on_abandoned(ServedCallId id) {
 
 void DuplicateRequestCache::on_fatal(const std::string& client, const std::string& group, const CallPrint& call) {
   if (was_fatal(client, call)) return;
-  fatal_.push_back({client, group, call, now_});
-  if (fatal_.size() > kMaxFatal) drop_fatal();
+  const auto has_most = [](std::uint64_t tag) {
+    return Ledger::Standing{.tenure = Ledger::Tenure::kUnused, .since = group_with<Group>(tag).fatal.front()->since};
+  };
+  while (prints_.asks(group, 1) != Ledger::Verdict::kFits) {
+    const Group& from = group_with<Group>(*prints_.gives_way(group, 1, has_most));
+    drop_oldest_print(from.fatal.front()->group);
+  }
+  const auto of = group_of(group);
+  fatal_.push_back({client, of, call, now_, of->second.prints.take(1)});
+  of->second.fatal.push_back(std::prev(fatal_.end()));
 }
 
-// Of equally large groups the one with the oldest Call gives it up.
-void DuplicateRequestCache::drop_fatal() {
-  std::map<std::string_view, std::size_t> num_of;
-  std::size_t most = 0;
-  for (const Fatal& fatal : fatal_) most = std::max(most, ++num_of[fatal.group]);
-  fatal_.erase(std::ranges::find_if(fatal_, [&](const Fatal& fatal) { return num_of[fatal.group] == most; }));
+void DuplicateRequestCache::drop_oldest_print(Groups::iterator group) {
+  fatal_.erase(group->second.fatal.front());
+  group->second.fatal.pop_front();
+  forget_if_empty(group);
 }
 
 bool DuplicateRequestCache::was_fatal(const std::string& client, const CallPrint& call) const {

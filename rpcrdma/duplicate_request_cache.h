@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/ledger.h"
 #include "base/sip_hash.h"
 #include "base/time.h"
 #include "rpcrdma/buffer_pool.h"
@@ -66,10 +67,11 @@ struct KeptReply {
 };
 
 // DuplicateRequestCache is a server's duplicate-request cache: if a client sends a Call again after a lost connection,
-// and the Call must not run twice, the cache gives it the first answer. All connections of a server share it. If it is
-// full, the peer_group that holds most gives up its oldest entry. No group has more than three quarters of the entries.
-// The cache also knows the Calls of any program that ended a connection by a bad handle. A value without I/O; its clock
-// is on_time.
+// and the Call must not run twice, the cache gives it the first answer. All connections of a server share it. A
+// peer_group has at most half as many entries as it leaves free. Beyond them its own oldest Reply goes. A group without
+// Replies takes the place of the oldest Reply, or else of the oldest running Call, of the group that has most. A Call
+// that is forgotten so, while it runs, would run twice if it came again. The cache also knows the Calls of any program
+// that ended a connection by a bad handle. A value without I/O; its clock is on_time.
 class DuplicateRequestCache {
  public:
   enum class Verdict : std::uint8_t {
@@ -80,8 +82,7 @@ class DuplicateRequestCache {
   };
 
   // secret: of the hashes in keys. A peer that knows it can make Calls that get the answers of other Calls.
-  explicit DuplicateRequestCache(const DuplicateRequestLimits& config, const SipHash::Key& secret = {})
-      : config_(config), secret_(secret) {}
+  explicit DuplicateRequestCache(const DuplicateRequestLimits& config, const SipHash::Key& secret = {});
 
   // The key of a Call, the same whether its items come inline or by Read chunk.
   RequestKey key_of(const std::string& client, std::uint32_t xid, const CallHeaderView& rpc, ConstBytes args,
@@ -117,16 +118,22 @@ class DuplicateRequestCache {
   bool was_fatal(const std::string& client, const CallPrint& call) const;
 
   std::size_t size() const { return entries_.size(); }
-  std::size_t octets() const { return octets_; }
+  std::size_t octets() const { return octets_.held(); }
 
  private:
   struct Entry;
   using Entries = std::list<Entry>;
-  // Group: the entries of the clients of one peer_group.
+  struct Fatal;
+  using Fatals = std::list<Fatal>;
+  // Group: what the clients of one peer_group have here. It exists as long as they have something.
   struct Group {
-    std::size_t num = 0;                // entries
-    std::size_t octets = 0;             // of their Replies
-    std::list<Entries::iterator> done;  // oldest first
+    Ledger::Client places, octets, prints;
+    // Each has the oldest first.
+    std::list<Entries::iterator> running, done;
+    std::list<Fatals::iterator> fatal;
+
+    // The entry that goes first; null if there is none, or other Calls wait for its Reply.
+    const Entries::iterator* gives_up() const;
   };
   using Groups = std::map<std::string, Group>;
   struct Entry {
@@ -134,33 +141,36 @@ class DuplicateRequestCache {
     Groups::iterator group;
     ServedCallId runner;
     bool done = false;
-    std::list<Entries::iterator>::iterator in_group;  // valid if done
+    std::list<Entries::iterator>::iterator in_group;  // in its `done` or in its `running`
     KeptReply reply;
     std::vector<ServedCallId> waiting;
     TimePoint since{};
+    Lease place, octets;
   };
   struct Fatal {
     std::string client;
-    std::string group;
+    Groups::iterator group;
     CallPrint call;
     TimePoint since{};
+    Lease place;
   };
 
+  Groups::iterator group_of(const std::string& name);
+  void forget_if_empty(Groups::iterator group);
   void drop(Entries::iterator entry);
+  void drop_oldest_print(Groups::iterator group);
+  // Makes room for one more entry of this group. False: it has most itself, and no Reply.
   bool make_room(const std::string& group);
-  // Of the groups with a Reply, the group with the largest `size`; end() if no group has a Reply.
-  Groups::iterator largest(std::size_t Group::*size);
-  void drop_fatal();
 
   DuplicateRequestLimits config_;
   SipHash::Key secret_;
   TimePoint now_{};
+  Ledger places_, octets_, prints_;
   Entries entries_;  // oldest first
-  Groups groups_;    // only groups with entries
+  Groups groups_;
   std::map<RequestKey, Entries::iterator> by_key_;
   std::unordered_map<std::uint64_t, Entries::iterator> running_;  // by ServedCallId
-  std::size_t octets_ = 0;
-  std::list<Fatal> fatal_;  // oldest first
+  Fatals fatal_;                                                  // oldest first
 };
 
 }  // namespace weft::rpcrdma

@@ -36,7 +36,7 @@ struct DuplicateRequestCacheTest : ::testing::Test {
     EXPECT_NE(cache.on_reply(id, reply_of(Octets(octets))).reply, nullptr);
   }
 
-  DuplicateRequestCache cache{{.max_octets = 10000, .max_entries = 8, .max_age = milliseconds(1000)}};
+  DuplicateRequestCache cache{{.max_octets = 10000, .max_entries = 24, .max_age = milliseconds(1000)}};
 };
 
 TEST_F(DuplicateRequestCacheTest, ACallRunsOnceAndIsAnsweredAgain) {
@@ -92,7 +92,8 @@ TEST_F(DuplicateRequestCacheTest, IsBoundedInOctetsAndEntries) {
   for (std::uint32_t i = 10; i < 30; ++i) {
     EXPECT_EQ(on_call(key_of(i, i % 2 == 0 ? "192.0.2.1" : "192.0.2.2"), id_of(1, i)), Verdict::kRun);
   }
-  EXPECT_EQ(cache.size(), 8u);  // running Calls are not forgotten, other Calls are not remembered
+  // An address leaves twice as many free as it has: its running Calls are kept, and its further Calls are not.
+  EXPECT_EQ(cache.size(), 12u);
   EXPECT_EQ(on_call(key_of(10), id_of(2, 1)), Verdict::kWait);
   EXPECT_EQ(on_call(key_of(29), id_of(2, 2)), Verdict::kRun);
 }
@@ -102,7 +103,7 @@ TEST_F(DuplicateRequestCacheTest, AFloodOfOneAddressDropsItsOwnRepliesOnly) {
   const std::string other = "192.0.2.2", third = "192.0.2.3";
   run(key_of(1, other), id_of(1, 1), 1000);
   for (std::uint32_t i = 0; i < 100; ++i) run(key_of(i), id_of(2, i));
-  EXPECT_EQ(cache.size(), 7u) << "three quarters of 8, and that of the other";
+  EXPECT_EQ(cache.size(), 8u) << "7, and the other's 1: 16 stay free, at least twice 7";
   run(key_of(2, other), id_of(1, 2), 1000);
   run(key_of(1, third), id_of(3, 1), 1000);
   for (std::uint32_t i = 100; i < 200; ++i) run(key_of(i), id_of(2, i), 4000 + i);
@@ -120,13 +121,47 @@ TEST_F(DuplicateRequestCacheTest, CallsOfOneAddressThatNeverEndLeaveRoomForThose
   EXPECT_EQ(on_call(key_of(1, other), id_of(4, 1)), Verdict::kAnswer);
 }
 
+// Two addresses could fill the cache with Calls that never end, and a third one's CREATE would run twice.
+TEST_F(DuplicateRequestCacheTest, CallsOfTwoAddressesThatNeverEndLeaveRoomForThoseOfAThird) {
+  const std::string other = "192.0.2.2", third = "192.0.2.3";
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(on_call(key_of(i), id_of(2, i)), Verdict::kRun);
+    EXPECT_EQ(on_call(key_of(i, other), id_of(3, i)), Verdict::kRun);
+  }
+  run(key_of(1, third), id_of(1, 1));
+  EXPECT_EQ(on_call(key_of(1, third), id_of(4, 1)), Verdict::kAnswer);
+}
+
+// Each of many addresses takes a third of what the others left. At last nothing is left, and the one that came first,
+// which has most, forgets a Call for each newcomer.
+TEST_F(DuplicateRequestCacheTest, CallsOfManyAddressesThatNeverEndLeaveRoomForThoseOfAnother) {
+  const auto address = [](std::uint32_t n) { return "198.51.100." + std::to_string(n); };
+  for (std::uint32_t n = 0; n < 30; ++n) {
+    for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(on_call(key_of(i, address(n)), id_of(n, i)), Verdict::kRun);
+  }
+  EXPECT_LE(cache.size(), 24u);
+  const std::string other = "192.0.2.2";
+  run(key_of(1, other), id_of(100, 1));
+  EXPECT_EQ(on_call(key_of(1, other), id_of(101, 1)), Verdict::kAnswer);
+  EXPECT_LE(cache.size(), 24u);
+}
+
+// A Call that came again and waits would wait for ever.
+TEST_F(DuplicateRequestCacheTest, ARunningCallThatAnotherOneWaitsForIsNotForgotten) {
+  for (std::uint32_t i = 0; i < 100; ++i) (void)on_call(key_of(i), id_of(2, i));
+  const auto size = cache.size();
+  for (std::uint32_t i = 0; i < size; ++i) EXPECT_EQ(on_call(key_of(i), id_of(3, i)), Verdict::kWait) << i;
+  for (std::uint32_t n = 0; n < 30; ++n) (void)on_call(key_of(1, "198.51.100." + std::to_string(n)), id_of(10 + n, 1));
+  EXPECT_EQ(cache.on_reply(id_of(2, 0), reply_of({})).waiting, std::vector<ServedCallId>{id_of(3, 0)});
+}
+
 // One address is known by its group: a client has as many addresses of one /64 as it likes.
 TEST_F(DuplicateRequestCacheTest, AddressesOfOneGroupAreOne) {
   for (std::uint32_t i = 0; i < 100; ++i) {
     const RequestKey key = key_of(1, "2001:db8::" + std::to_string(i));
     EXPECT_EQ(cache.on_call(key, "2001:db8::/64", id_of(2, i)), Verdict::kRun);
   }
-  EXPECT_EQ(cache.size(), 6u);
+  EXPECT_EQ(cache.size(), 8u) << "a third of 24";
 }
 
 TEST_F(DuplicateRequestCacheTest, KnowsCallsThatEndedTheirConnection) {
@@ -171,6 +206,16 @@ TEST_F(DuplicateRequestCacheTest, FatalCallsOfOneAddressPushOutItsOwnOnly) {
   EXPECT_TRUE(was_fatal(third, 1));
   EXPECT_TRUE(was_fatal("192.0.2.1", 1999));
   EXPECT_FALSE(was_fatal("192.0.2.1", 0));
+}
+
+TEST_F(DuplicateRequestCacheTest, OfAddressesWithAsManyFatalCallsTheOneWithTheOldestGivesItUp) {
+  on_fatal("b", 1);
+  at(1);
+  on_fatal("a", 1);
+  at(2);
+  for (std::uint32_t n = 0; n < 255; ++n) on_fatal("c" + std::to_string(n), 1);
+  EXPECT_FALSE(was_fatal("b", 1));
+  EXPECT_TRUE(was_fatal("a", 1));
 }
 
 TEST_F(DuplicateRequestCacheTest, FatalCallsOfTheAddressesOfOneGroupAreCountedTogether) {

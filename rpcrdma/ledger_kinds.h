@@ -63,11 +63,13 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .tests = "`LimitsTest.ConnectionsThatEndTogetherTakeNoPlaceOfOthers`, `Flushing.*`"},
     {.name = "kept Replies",
      .client = "as its address",
-     .address = "12,288 Calls",
-     .all = "16,384 Calls, 16 MiB, for 120 s; the oldest Reply of the address with most Replies goes",
-     .place = "`DuplicateRequestLimits`, `DuplicateRequestCache`",
+     .address = "half as many Calls as it leaves free: 5,461 if it is alone",
+     .all = "16,384 Calls, 16 MiB, for 120 s; an address without Replies takes the oldest one of the address that has "
+            "most, or "
+            "its oldest running Call, which would then run twice if it came again",
+     .place = "`DuplicateRequestLimits`, `DuplicateRequestCache`, `Ledger`",
      .tests = "`DuplicateRequestCacheTest.AFloodOfOneAddressDropsItsOwnRepliesOnly`, "
-              "`CallsOfOneAddressThatNeverEndLeaveRoomForThoseOfAnother`"},
+              "`CallsOfManyAddressesThatNeverEndLeaveRoomForThoseOfAnother`"},
 };
 
 }  // namespace weft::rpcrdma
