@@ -65,7 +65,11 @@ bool is_metrics_path(beast::string_view target) {
 }  // namespace
 
 HttpServer::HttpServer(asio::io_context& io, const EndpointConfig& config, std::function<void()> ask)
-    : config_(config), ask_(std::move(ask)), acceptor_(io), due_(io) {}
+    : config_(config),
+      ask_(std::move(ask)),
+      acceptor_(io),
+      places_({.address = config.max_per_address, .all = config.max_connections}),
+      due_(io) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -106,31 +110,40 @@ void HttpServer::take_in(tcp::socket socket) {
   if (error) return;  // gone already
   const std::string address = peer_group(apps::to_sockaddr(peer));
   make_place(address);
-  const auto& connection = connections_.emplace_back(std::make_shared<Connection>(std::move(socket), address));
+  const std::uint64_t number = ++num_accepted_;
+  const auto& connection = connections_.emplace_back(
+      std::make_shared<Connection>(std::move(socket), places_.enter(address, number), number));
   asio::co_spawn(acceptor_.get_executor(), serve(connection), asio::detached);
 }
 
-// Ends a connection of the address, or of all, if there are too many: the oldest of those without a request yet, since
-// others are answered soon.
+// Of the address that has most, the oldest without a request goes, since others are answered soon; else the oldest.
 void HttpServer::make_place(const std::string& address) {
-  const auto is_of = [&](const auto& connection) { return connection->address == address; };
-  const bool is_full = std::ranges::count_if(connections_, is_of) >= std::ptrdiff_t(config_.max_per_address);
-  if (!is_full && connections_.size() < config_.max_connections) return;
-  const auto may_end = [&](const auto& connection) { return !is_full || is_of(connection); };
-  auto end = std::ranges::find_if(connections_, [&](const auto& one) { return may_end(one) && !one->has_request; });
-  if (end == connections_.end()) end = std::ranges::find_if(connections_, may_end);
-  if (end == connections_.end()) return;
-  (*end)->stream.close();
-  (*end)->has_text.cancel();
-  connections_.erase(end);
+  const auto find = [this](std::uint64_t number) {
+    return *std::ranges::find_if(connections_, [number](const auto& one) { return one->number == number; });
+  };
+  const auto judge = [&](std::uint64_t number) {
+    const auto connection = find(number);
+    return Ledger::Standing{.tenure = Ledger::Tenure::kResting,
+                            .weight = connection->has_request ? Amount{0} : Amount{1},
+                            .since = connection->since};
+  };
+  while (places_.asks(address, 1) != Ledger::Verdict::kFits) {
+    end(find(*places_.gives_way(address, 1, judge)));  // the address that has most never holds less than this one
+  }
+}
+
+void HttpServer::end(const std::shared_ptr<Connection>& connection) {
+  connection->stream.close();
+  connection->has_text.cancel();
+  connection->place.end();
+  connections_.remove(connection);
 }
 
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
   co_await answer_request(*connection);
   error_code ignored;
   connection->stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  connection->stream.close();
-  connections_.remove(connection);
+  end(connection);
 }
 
 asio::awaitable<void> HttpServer::answer_request(Connection& connection) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "apps/metrics/metrics_endpoint.h"
+#include "base/ledger.h"
 
 namespace weft::metrics {
 
@@ -33,10 +34,17 @@ class HttpServer {
 
   // Connection is one client from its arrival to the end of its answer.
   struct Connection {
-    Connection(boost::asio::ip::tcp::socket socket, std::string the_address)
-        : stream(std::move(socket)), address(std::move(the_address)), has_text(stream.get_executor()) {}
+    Connection(boost::asio::ip::tcp::socket socket, Ledger::Client the_holder, std::uint64_t the_number)
+        : stream(std::move(socket)),
+          holder(std::move(the_holder)),
+          place(holder.take(1)),
+          number(the_number),
+          has_text(stream.get_executor()) {}
     boost::beast::tcp_stream stream;
-    std::string address;
+    Ledger::Client holder;
+    Lease place;
+    std::uint64_t number;  // its tag in the Ledger
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
     boost::asio::steady_timer has_text;  // cancelled when `text` is there
     bool has_request = false;            // its request has come
     bool waits = false;                  // for `text`
@@ -47,7 +55,9 @@ class HttpServer {
 
   boost::asio::awaitable<void> accept_all();
   void take_in(boost::asio::ip::tcp::socket socket);
+  // Ends connections until one more of the address has a place.
   void make_place(const std::string& address);
+  void end(const std::shared_ptr<Connection>& connection);
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   boost::asio::awaitable<void> answer_request(Connection& connection);
   boost::asio::awaitable<bool> wait_for_text(Connection& connection);
@@ -57,6 +67,8 @@ class HttpServer {
   const EndpointConfig config_;
   std::function<void()> ask_;
   boost::asio::ip::tcp::acceptor acceptor_;
+  Ledger places_;
+  std::uint64_t num_accepted_ = 0;
   Connections connections_;  // the oldest first
   boost::asio::steady_timer due_;
   std::chrono::steady_clock::time_point asked_at_{};

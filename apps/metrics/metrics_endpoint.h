@@ -16,7 +16,7 @@ namespace weft::metrics {
 struct EndpointConfig {
   sockaddr_storage listen{};
   std::string program;                            // "serve" or "gateway"
-  std::size_t max_connections = 32;               // beyond it the oldest without a request ends, else the oldest
+  std::size_t max_connections = 32;               // beyond it one of the address that has most ends
   std::size_t max_per_address = 16;               // the same for one address (base/peer_group.h)
   std::size_t max_request = 4096;                 // bytes of a request
   std::chrono::milliseconds request_time{5000};   // for the whole request

@@ -30,7 +30,12 @@ constexpr const char* kGet = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 // TcpClient is a raw client, with blocking calls.
 class TcpClient {
  public:
-  explicit TcpClient(const sockaddr_storage& to) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit TcpClient(const sockaddr_storage& to, in_addr_t from = INADDR_LOOPBACK)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in source{};
+    source.sin_family = AF_INET;
+    source.sin_addr.s_addr = htonl(from);
+    EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&source), sizeof source), 0);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
   }
   void send(const std::string& text) { (void)::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL); }
@@ -188,6 +193,27 @@ TEST_F(MetricsEndpointTest, WhoHasAskedIsAnsweredBesideSilentClients) {
   EXPECT_EQ(silent.front()->read_all(), "");
   start_loop();
   for (const auto& client : asking) EXPECT_THAT(client->read_all(), StartsWith("HTTP/1.1 200 "));
+}
+
+// Two addresses that fill all places, with requests or without, take them from each other.
+TEST_F(MetricsEndpointTest, TwoAddressesTogetherEndNoConnectionOfAThird) {
+  config.request_time = config.snapshot_time = std::chrono::hours(1);
+  for (const bool others_ask : {false, true}) {
+    start();
+    TcpClient third(endpoint->local_addr(), INADDR_LOOPBACK + 3);
+    std::vector<std::unique_ptr<TcpClient>> others;
+    for (std::size_t i = 0; i < 4 * config.max_connections; ++i) {
+      others.push_back(std::make_unique<TcpClient>(endpoint->local_addr(), INADDR_LOOPBACK + 1 + i % 2));
+      if (others_ask) others.back()->send(kGet);
+    }
+    // One connection of the first two addresses ended for each newcomer, also after all had asked.
+    EXPECT_EQ(others.front()->read_all(), "");
+    start_loop();
+    third.send(kGet);
+    EXPECT_THAT(third.read_all(), StartsWith("HTTP/1.1 200 ")) << others_ask;
+    stop_loop();
+    stop = false;
+  }
 }
 
 TEST_F(MetricsEndpointTest, TheTargetMayBeAWholeUrl) {

@@ -35,6 +35,11 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> open_endpoint(const std::string
   return MetricsEndpoint::start(config);
 }
 
+std::size_t num_descriptors(const std::string& where) {
+  constexpr std::size_t kOwn = 5;  // its listener, its event loop's three, and the one that asks for a snapshot
+  return where.empty() ? 0 : EndpointConfig{}.max_connections + 1 + kOwn;
+}
+
 std::string ready_text(const MetricsEndpoint* endpoint) {
   return endpoint == nullptr ? "" : " metrics=" + address_str(endpoint->local_addr());
 }
