@@ -70,5 +70,16 @@ TEST(Places, MemoryIsGivenUpLikePlaces) {
   EXPECT_EQ(admit(busy("a", 300), silent, kLimits).leaving, Indices{0});
 }
 
+TEST(Places, AnAddressThatHasLessAfterwardsKeepsItsBusyOccupant) {
+  // With a little more than is free, b would take all that a has.
+  const std::vector<Occupant> few = {busy("a", 400), busy("b", 390)};
+  EXPECT_EQ(admit(busy("b", 20), few, kLimits).refusal, "too much memory asked for");
+  EXPECT_EQ(admit(busy("c", 20), few, kLimits).refusal, "too much memory asked for");
+  // Of many small occupants as many leave as are needed, while their address keeps more.
+  const std::vector<Occupant> many(6, busy("a", 100));
+  EXPECT_EQ(admit(busy("c", 290), many, kLimits).leaving, (Indices{0}));
+  EXPECT_EQ(admit(busy("c", 350), many, kLimits).leaving, (Indices{0, 1}));
+}
+
 }  // namespace
 }  // namespace weft::apps

@@ -20,59 +20,41 @@ std::size_t listed_octets(const nfs3::Mountbody& mount) {
 }  // namespace
 
 void MountList::add(const MountClient& client, const std::string& directory) {
-  Entry entry{.group = client.group, .mount = {.ml_hostname = client.host, .ml_directory = directory}};
-  const auto is_this = [&](const Entry& other) { return other.mount == entry.mount; };
+  nfs3::Mountbody mount{.ml_hostname = client.host, .ml_directory = directory};
+  const auto is_this = [&](const auto& entry) { return entry.second.mount == mount; };
   if (std::ranges::any_of(entries_, is_this)) return;
-  entry.octets = listed_octets(entry.mount);
-  octets_ += entry.octets;
-  octets_of_group_[entry.group] += entry.octets;
-  entries_.push_back(std::move(entry));
-  while (octets_ > kMaxOctets || octets_of(client.group) > kMaxOctetsPerGroup) remove_oldest_of_largest_group();
+  const std::size_t octets = listed_octets(mount);
+  make_room(client.group, octets);
+  const std::uint64_t number = ++last_number_;
+  Ledger::Client holder = octets_.enter(client.group, number);
+  Lease lease = holder.take(octets);
+  entries_.emplace(number, Entry{std::move(mount), std::move(holder), std::move(lease)});
+}
+
+// The group with most gives up its oldest entry, and within its share the group itself.
+void MountList::make_room(const std::string& group, std::size_t octets) {
+  const auto oldest_first = [](std::uint64_t number) {
+    return Ledger::Standing{.tenure = Ledger::Tenure::kUnused, .weight = ~number};
+  };
+  while (octets_.asks(group, octets) != Ledger::Verdict::kFits) {
+    entries_.erase(*octets_.gives_way(group, octets, oldest_first));
+  }
 }
 
 void MountList::remove(const MountClient& client, const std::string& directory) {
   const nfs3::Mountbody mount{.ml_hostname = client.host, .ml_directory = directory};
-  std::erase_if(entries_, [&](const Entry& entry) {
-    if (entry.mount != mount) return false;
-    forget(entry);
-    return true;
-  });
+  std::erase_if(entries_, [&](const auto& entry) { return entry.second.mount == mount; });
 }
 
 void MountList::remove_all(const MountClient& client) {
-  std::erase_if(entries_, [&](const Entry& entry) {
-    if (entry.mount.ml_hostname != client.host) return false;
-    forget(entry);
-    return true;
-  });
+  std::erase_if(entries_, [&](const auto& entry) { return entry.second.mount.ml_hostname == client.host; });
 }
 
 std::vector<nfs3::Mountbody> MountList::all() const {
   std::vector<nfs3::Mountbody> mounts;
   mounts.reserve(entries_.size());
-  for (const Entry& entry : entries_) mounts.push_back(entry.mount);
+  for (const auto& [number, entry] : entries_) mounts.push_back(entry.mount);
   return mounts;
-}
-
-std::size_t MountList::octets_of(const std::string& group) const {
-  const auto found = octets_of_group_.find(group);
-  return found == octets_of_group_.end() ? 0 : found->second;
-}
-
-void MountList::forget(const Entry& entry) {
-  octets_ -= entry.octets;
-  const auto group = octets_of_group_.find(entry.group);
-  group->second -= entry.octets;
-  if (group->second == 0) octets_of_group_.erase(group);
-}
-
-void MountList::remove_oldest_of_largest_group() {
-  const auto has_less = [&](const Entry& a, const Entry& b) {
-    return octets_of_group_.at(a.group) < octets_of_group_.at(b.group);
-  };
-  const auto oldest = std::ranges::max_element(entries_, has_less);
-  forget(*oldest);
-  entries_.erase(oldest);
 }
 
 }  // namespace weft::serve

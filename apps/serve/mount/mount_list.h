@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "apps/nfs3/mount.h"
+#include "base/ledger.h"
 
 namespace weft::serve {
 
@@ -33,18 +34,15 @@ class MountList {
 
  private:
   struct Entry {
-    std::string group;
     nfs3::Mountbody mount;
-    std::size_t octets = 0;
+    Ledger::Client holder;
+    Lease octets;
   };
-  // 0 if the group has no entry.
-  std::size_t octets_of(const std::string& group) const;
-  void forget(const Entry& entry);
-  void remove_oldest_of_largest_group();
+  void make_room(const std::string& group, std::size_t octets);
 
-  std::deque<Entry> entries_;  // oldest first
-  std::map<std::string, std::size_t> octets_of_group_;
-  std::size_t octets_ = 0;
+  Ledger octets_{{.address = kMaxOctetsPerGroup, .all = kMaxOctets}};
+  std::map<std::uint64_t, Entry> entries_;  // by number, so oldest first
+  std::uint64_t last_number_ = 0;
 };
 
 }  // namespace weft::serve
