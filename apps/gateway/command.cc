@@ -29,6 +29,7 @@
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/worker_descriptors.h"
 
 namespace weft::apps {
 namespace {
@@ -60,20 +61,20 @@ struct Limits {
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
-// Descriptors of a gateway without clients, beside those that it inherited: the device, the listener, --metrics and
-// --rpcbind. A worker thread of the device has three of its own, and may have a connection that says nothing
-// and one that is closing, whatever the limit for all.
-constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 5;
+// Descriptors of a gateway without clients, beside those that it inherited: the device, the listener and --rpcbind.
+constexpr std::size_t kOwnDescriptors = 32;
 // The least for four equal parts: connections of lost clients, connections that say nothing yet, ones that are closing,
 // and short uses.
 constexpr std::size_t kLeastOthers = 32, kParts = 4;
 
-absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const LimitOptions& options, std::uint64_t file_limit) {
+absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const GatewayOptions& all, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
+  const LimitOptions& options = all.limits;
   Limits out;
   const absl::StatusOr<DescriptorPlan> plan =
       plan_descriptors({.limit = file_limit,
-                        .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
+                        .own = num_open_descriptors() + kOwnDescriptors +
+                               global.num_workers * verbs::kDescriptorsOfWorker + metrics::num_descriptors(all.metrics),
                         .per_client = 2,  // a connection on either side
                         .least_others = kLeastOthers,
                         .preferred_clients = kMaxConnections,
@@ -147,7 +148,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
   StopSignals stop;
   bound_unused_heap();
   const std::uint64_t file_limit = raise_file_limit();
-  const absl::StatusOr<Limits> planned = limits_of(global, options.limits, file_limit);
+  const absl::StatusOr<Limits> planned = limits_of(global, options, file_limit);
   if (!planned.ok()) return fail(planned.status());
   const Limits& limits = *planned;
   auto from = resolve(listen.where), to = resolve(connect.where);

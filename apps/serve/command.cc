@@ -34,6 +34,7 @@
 #include "nfsulb/programs.h"
 #include "spdlog/spdlog.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/worker_descriptors.h"
 
 namespace weft::apps {
 namespace {
@@ -67,21 +68,21 @@ absl::StatusOr<std::string> default_state_dir() {
 }
 
 // Descriptors of a server without clients, beside those that it inherited: the device, both listeners, the export and
-// its state with an index that is rewritten, --metrics and --rpcbind. A worker thread of the device has three of its
-// own, and may have a connection that says nothing and one that is closing, whatever the limit for all.
-constexpr std::size_t kOwnDescriptors = 32, kDescriptorsOfWorker = 5;
+// its state with an index that is rewritten, and --rpcbind.
+constexpr std::size_t kOwnDescriptors = 32;
 constexpr std::size_t kMaxOpenFiles = 1024;
 
 // Divides the descriptors among tasks, connections, open files and MOUNT. Where the limit of open files is low, there
 // are fewer workers in the sync lane.
-absl::Status divide_descriptors(const GlobalOptions& global, const LimitOptions& limits, std::uint64_t file_limit,
+absl::Status divide_descriptors(const GlobalOptions& global, const ServeOptions& options, std::uint64_t file_limit,
                                 serve::ServeConfig& config, DeviceWish& wish) {
   const verbs::SoftConfig device = soft_config(global);
   const absl::StatusOr<serve::DescriptorShares> shares = serve::share_descriptors(
       {.limit = file_limit,
-       .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * kDescriptorsOfWorker,
+       .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * verbs::kDescriptorsOfWorker +
+              metrics::num_descriptors(options.metrics),
        .disk_workers = config.pool.num_workers,
-       .connections = limits.max_connections,
+       .connections = options.limits.max_connections,
        .most = {.connections = config.rpc.max_connections,
                 .open_files = kMaxOpenFiles,
                 .mount_connections = config.mount.max_connections,
@@ -120,7 +121,7 @@ absl::StatusOr<serve::ServeConfig> to_config(const GlobalOptions& global, const 
   config.pool.num_workers = options.disk_workers;
   config.rpc = server_config(global, kCreditsForFiles);
   const LimitOptions& limits = options.limits;
-  if (absl::Status divided = divide_descriptors(global, limits, file_limit, config, wish); !divided.ok())
+  if (absl::Status divided = divide_descriptors(global, options, file_limit, config, wish); !divided.ok())
     return divided;
   config.rpc.max_connections_per_client = limits.connections_per_address(config.rpc.max_connections);
   config.rpc.max_buffered = limits.max_buffered.value_or(config.rpc.max_buffered);

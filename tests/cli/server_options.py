@@ -134,6 +134,7 @@ def test_descriptors(weft):
     words = {SERVE: ("serve", "/usr/share", "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0"),
              TO_TCP: ("gateway", "--listen", "rdma://127.0.0.1:0", "--connect", "tcp://127.0.0.1:9"),
              TO_RDMA: ("gateway", "--listen", "tcp://127.0.0.1:0", "--connect", "rdma://127.0.0.1:9")}
+    words = {name: (*of, "--metrics", "127.0.0.1:0") for name, of in words.items()}
     for name in (SERVE, TO_TCP, TO_RDMA):
         with tempfile.TemporaryDirectory() as folder:
             needed = 0

@@ -9,6 +9,7 @@
 #include "base/address.h"
 #include "base/peer_group.h"
 #include "verbs-shim/api/log_line.h"
+#include "verbs-shim/soft/worker_descriptors.h"
 
 namespace weft::verbs::soft {
 namespace {
@@ -17,6 +18,8 @@ constexpr const char* kNoDescriptors = "no descriptors left, and it had said not
 constexpr int kAcceptsPerTurn = 128;
 // No event tells of descriptors that other code in this process frees: look again after a while.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+static_assert(Listener::kMaxComing + 5 == kDescriptorsOfWorker);
 
 }  // namespace
 
@@ -69,13 +72,20 @@ void Listener::ask_others() {
 }
 
 void Listener::hand_out(Fd fd, const sockaddr_storage& peer) {
-  Listener& next = *all_[next_++ % all_.size()];
-  if (&next == this) {
+  Listener* next = nullptr;
+  do {
+    next = all_[next_++ % all_.size()];
+  } while (next != this && next->coming_ >= kMaxComing);
+  if (next == this) {
     take(std::move(fd), peer, false);
     return;
   }
+  ++next->coming_;
   // `next` lives until the task has run: this Listener is closed before the others, and tasks keep their order.
-  next.loop().post([&next, peer, given = std::move(fd)]() mutable { next.take(std::move(given), peer, false); });
+  next->loop().post([next, peer, given = std::move(fd)]() mutable {
+    --next->coming_;
+    next->take(std::move(given), peer, false);
+  });
 }
 
 Connection& Listener::take(Fd fd, const sockaddr_storage& peer, bool adopted) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -13,10 +14,13 @@
 namespace weft::verbs::soft {
 
 // Listener takes connections for a listening id in one loop. The id has a Listener in every loop. The Listener in the
-// id's own loop accepts, and hands the connections to all Listeners in turn. When no descriptors are left, the oldest
-// silent connection gives way, or accepting pauses.
+// id's own loop accepts, and hands the connections to all Listeners in turn. A Listener that has not taken the last
+// kMaxComing gets no more, so few connections are under way that no bound of a loop covers. When no descriptors are
+// left, the oldest silent connection gives way, or accepting pauses.
 class Listener final : public Source {
  public:
+  static constexpr std::size_t kMaxComing = 16;
+
   // backlog: the number of connect requests that may wait for their answer. deliver: turns a request into an event.
   Listener(Loop& loop, std::size_t backlog, absl::AnyInvocable<void(Handle)> deliver);
   ~Listener() override;
@@ -43,6 +47,7 @@ class Listener final : public Source {
   Backlog backlog_;
   Fd fd_;
   bool paused_ = false;
+  std::atomic<std::size_t> coming_ = 0;  // connections on their way to this Listener
   std::vector<Listener*> all_;
   std::size_t next_ = 0;  // the Listener of all_ whose turn it is
 };

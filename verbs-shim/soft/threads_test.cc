@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "verbs-shim/api/testing/pair.h"
 #include "verbs-shim/soft/device.h"
+#include "verbs-shim/soft/listener.h"
 #include "verbs-shim/soft/soft_device.h"
 
 namespace weft::verbs::testing {
@@ -265,6 +267,34 @@ TEST_F(ThreadsTest, DeregistrationWaitsForTheTurnUnderWay) {
   in_turn.acquire();
   memory.mr.reset();
   EXPECT_TRUE(turn_over);
+}
+
+// The first worker keeps the connections that the second one is too slow to take: here that one takes none.
+TEST_F(ThreadsTest, AWorkerThatIsBehindGetsFewConnections) {
+  constexpr std::size_t kClients = 100, kKept = kClients - soft::Listener::kMaxComing;
+  std::binary_semaphore in_turn{0}, go_on{0};
+  static_cast<soft::SoftDevice&>(*server_.device).fleet().loops().back()->post([&] {
+    in_turn.release();
+    go_on.acquire();
+  });
+  in_turn.acquire();
+  const sockaddr_storage to = listener_->local_addr();
+  std::vector<Fd> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(clients.back().get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)), 0);
+    ASSERT_EQ(::send(clients.back().get(), "this is no MPA Request", 22, MSG_NOSIGNAL), 22);
+  }
+  // A loop that takes a connection ends it.
+  const auto has_ended = [](const Fd& fd) {
+    pollfd one{fd.get(), POLLIN, 0};
+    return ::poll(&one, 1, 1) == 1;
+  };
+  const auto num_ended = [&] { return static_cast<std::size_t>(std::ranges::count_if(clients, has_ended)); };
+  EXPECT_TRUE(wait_until(-1, [&] { return num_ended() >= kKept; })) << num_ended();
+  EXPECT_EQ(num_ended(), kKept);
+  go_on.release();
+  EXPECT_TRUE(wait_until(-1, [&] { return num_ended() == kClients; }));
 }
 
 // One connection fails; the others, on both workers, do not notice.
