@@ -16,7 +16,7 @@ std::atomic<std::size_t> held{0};
 
 }  // namespace
 
-// The forms for arrays, too: sanitizers bring their own, which would not come by here.
+// The forms for arrays and without exceptions, too: sanitizers bring their own, which would not come by here.
 void* operator new(std::size_t len) {
   void* const memory = std::malloc(len);
   if (memory == nullptr) std::abort();
@@ -24,6 +24,12 @@ void* operator new(std::size_t len) {
   return memory;
 }
 void* operator new[](std::size_t len) {
+  return operator new(len);
+}
+void* operator new(std::size_t len, const std::nothrow_t& /*unused*/) noexcept {
+  return operator new(len);
+}
+void* operator new[](std::size_t len, const std::nothrow_t& /*unused*/) noexcept {
   return operator new(len);
 }
 void operator delete(void* memory) noexcept {
@@ -37,6 +43,12 @@ void operator delete[](void* memory) noexcept {
   operator delete(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
+  operator delete(memory);
+}
+void operator delete(void* memory, const std::nothrow_t& /*unused*/) noexcept {
+  operator delete(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t& /*unused*/) noexcept {
   operator delete(memory);
 }
 
