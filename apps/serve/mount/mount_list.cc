@@ -24,21 +24,29 @@ void MountList::add(const MountClient& client, const std::string& directory) {
   const auto is_this = [&](const auto& entry) { return entry.second.mount == mount; };
   if (std::ranges::any_of(entries_, is_this)) return;
   const std::size_t octets = listed_octets(mount);
-  make_room(client.group, octets);
+  if (!make_room(client.group, octets)) return;
   const std::uint64_t number = ++last_number_;
   Ledger::Client holder = octets_.enter(client.group, number);
   Lease lease = holder.take(octets);
   entries_.emplace(number, Entry{std::move(mount), std::move(holder), std::move(lease)});
 }
 
-// The group with most gives up its oldest entry, and within its share the group itself.
-void MountList::make_room(const std::string& group, std::size_t octets) {
-  const auto oldest_first = [](std::uint64_t number) {
-    return Ledger::Standing{.tenure = Ledger::Tenure::kUnused, .weight = ~number};
+// Oldest entries go: within its share those of the group itself, else those of the group with most, but not where the
+// newcomer's group would then have more.
+bool MountList::make_room(const std::string& group, std::size_t octets) {
+  const Amount after = octets_.held_by(group) + octets;
+  const auto judge = [&](std::uint64_t number) -> Ledger::Standing {
+    using enum Ledger::Tenure;
+    const std::string& of = entries_.at(number).holder.address();
+    const bool leaves = of == group || octets_.held_by(of) >= after;
+    return {.tenure = leaves ? kUnused : kFixed, .weight = ~number};
   };
   while (octets_.asks(group, octets) != Ledger::Verdict::kFits) {
-    entries_.erase(*octets_.gives_way(group, octets, oldest_first));
+    const auto leaves = octets_.gives_way(group, octets, judge);
+    if (!leaves) return false;
+    entries_.erase(*leaves);
   }
+  return true;
 }
 
 void MountList::remove(const MountClient& client, const std::string& directory) {

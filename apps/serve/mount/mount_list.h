@@ -18,8 +18,8 @@ struct MountClient {
 };
 
 // MountList is the list of hosts and directories that DUMP shows. RFC 1813 calls it information for people, so names
-// may go: when the list or the share of a group is full, the oldest entry of the group with the most octets goes. A
-// value without a lock.
+// may go: when the list or the share of a group is full, the oldest entry of the group with the most octets goes. That
+// may be the new one. A value without a lock.
 class MountList {
  public:
   // Octets of the list as a DUMP's results. An entry counts for kLeastEntry at least, so there are 1,024 at most.
@@ -38,7 +38,8 @@ class MountList {
     Ledger::Client holder;
     Lease octets;
   };
-  void make_room(const std::string& group, std::size_t octets);
+  // False: no entry goes for one of this group.
+  bool make_room(const std::string& group, std::size_t octets);
 
   Ledger octets_{{.address = kMaxOctetsPerGroup, .all = kMaxOctets}};
   std::map<std::uint64_t, Entry> entries_;  // by number, so oldest first
