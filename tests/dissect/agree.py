@@ -112,7 +112,8 @@ def dissect(weft, capture):
 def shown_value(field):
     if field.get("name") == "iwarp_mpa.crc_check":
         return "good" if "(Good CRC32)" in field.get("showname") else "BAD"
-    return number(field.get("show"))
+    flags = {"True": 1, "False": 0}  # as tshark 4.4 shows them; 4.0 has the numbers
+    return flags.get(field.get("show"), number(field.get("show")))
 
 
 def below_of_tshark(capture):

@@ -113,7 +113,8 @@ def watch(script, work):
 
 # bpftrace needs tracefs. Where root has not mounted it, this script starts anew with mounts of its own.
 TRACEFS = "/sys/kernel/tracing"
-if os.geteuid() == 0 and not os.listdir(TRACEFS) and "WEFT_OWN_MOUNTS" not in os.environ and shutil.which("unshare"):
+has_tracefs = os.path.isdir(TRACEFS) and os.listdir(TRACEFS)
+if os.geteuid() == 0 and not has_tracefs and "WEFT_OWN_MOUNTS" not in os.environ and shutil.which("unshare"):
     os.environ["WEFT_OWN_MOUNTS"] = "1"
     os.execvp("unshare", ["unshare", "-m", "sh", "-c", f"mount -t tracefs none {TRACEFS}; exec \"$@\"", "sh",
                           sys.executable, *sys.argv])
