@@ -32,7 +32,9 @@ def fail(why):
 
 def parse(script):
     """bpftrace's own check, without the kernel's; and the probes of the script are in the program."""
-    run = subprocess.run(["bpftrace", "-d", script, weft], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as work:
+        compile_only = ["--emit-elf", pathlib.Path(work, "compiled")]
+        run = subprocess.run(["bpftrace", *compile_only, script, weft], capture_output=True, text=True)
     if run.returncode != 0:
         fail(f"bpftrace does not take {script}: {run.stderr}")
     notes = subprocess.run(["readelf", "-nW", weft], check=True, capture_output=True, text=True).stdout
