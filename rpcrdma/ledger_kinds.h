@@ -65,8 +65,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .client = "as its address",
      .address = "half as many Calls as it leaves free: 5,461 if it is alone",
      .all = "16,384 Calls, 16 MiB, for 120 s; an address without Replies takes the oldest one of the address that has "
-            "most, or "
-            "its oldest running Call, which would then run twice if it came again",
+            "most, or its oldest running Call, which would then run twice if it came again",
      .place = "`DuplicateRequestLimits`, `DuplicateRequestCache`, `Ledger`",
      .tests = "`DuplicateRequestCacheTest.AFloodOfOneAddressDropsItsOwnRepliesOnly`, "
               "`CallsOfManyAddressesThatNeverEndLeaveRoomForThoseOfAnother`"},

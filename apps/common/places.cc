@@ -1,6 +1,5 @@
 #include "apps/common/places.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/ledger.h"
@@ -36,7 +35,7 @@ class Held {
       const TimePoint since{TimePoint::duration(index)};  // of two that are alike the first one goes
       if (one.silent_for > kKeepsPlace) return {.tenure = kUnused, .weight = silent_for, .since = since};
       // kBusy would compare with what the newcomer asks for; here the group loses all that the occupant has.
-      const Amount kept = ledger_.held_by(one.group) - amount_of_(one);
+      const Amount kept = ledger_.held_by(one.group) - holdings_[index].lease.amount();
       const bool leaves = one.group != newcomer.group && kept >= ledger_.held_by(newcomer.group) + amount_of_(newcomer);
       return {.tenure = leaves ? kResting : kFixed, .weight = silent_for, .since = since};
     };

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -26,6 +29,15 @@ inline std::vector<std::string> addresses_of(const From& from) {
   std::vector<std::string> addresses;
   for (std::size_t i = 1; i <= from.num_addresses; ++i) addresses.push_back("127.0.2." + std::to_string(i));
   return addresses;
+}
+
+// The address of a server on loopback.
+inline sockaddr_in loopback_at(std::uint16_t port) {
+  sockaddr_in addr{};
+  addr.sin_family = AF_INET;
+  addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  addr.sin_port = htons(port);
+  return addr;
 }
 
 // Whether a newcomer's READ of 1 MiB is answered within a second. It is not beside peers of its own address that read

@@ -187,13 +187,7 @@ class ToRdmaExhaust : public Besieged<ToRdmaTest> {
     }
     server->reply(call.id, std::move(reply));
   }
-  sockaddr_in gateway_addr() const {
-    sockaddr_in addr{};
-    addr.sin_family = AF_INET;
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    addr.sin_port = htons(gateway->local_endpoint().port());
-    return addr;
-  }
+  sockaddr_in gateway_addr() const { return loopback_at(gateway->local_endpoint().port()); }
   // As NFS clients do, this one connects again and sends its Call again.
   void ask(TcpEnd*& client, const Octets& message) {
     for (std::size_t before = 0;;) {

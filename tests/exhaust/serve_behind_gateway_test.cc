@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "apps/gateway/to_rdma.h"
+#include "tests/exhaust/from.h"
 #include "tests/exhaust/siege.h"
 #include "tests/gateway/world.h"
 #include "tests/serve/serve_world.h"
@@ -94,13 +95,6 @@ class ServeBehindGateway : public serve::testing::ServeWorld, public ::testing::
     }
     return at;
   }
-  sockaddr_in gateway_at() const {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    at.sin_port = htons(gateway_->local_endpoint().port());
-    return at;
-  }
   // As NFS clients do, this one connects again and sends its Calls again.
   std::unique_ptr<Peer> connect_directly() {
     rpcrdma::ClientConfig patient;
@@ -123,11 +117,12 @@ class ServeBehindGateway : public serve::testing::ServeWorld, public ::testing::
     siege_.turn(moved, app->num_tasks() != 0);
   }
   void begin(const Attack& attack) {
-    siege_.begin(attack, gateway_at(), {"127.0.2.1", "127.0.2.2"});
+    siege_.begin(attack, loopback_at(gateway_->local_endpoint().port()), {"127.0.2.1", "127.0.2.2"});
     for (int i = 0; i < 150; ++i) turn();
     ASSERT_GT(siege_.done().ready, 0u) << "the attack has not begun";
   }
-  // Attackers over TCP: clients that are answered and rest, Calls that cost disk time, Replies that nobody reads.
+  // The attackers are TCP clients of the gateway. In the first attack they rest after an answer. In the second they
+  // send Calls that cost disk time. In the third they read no Reply.
   std::vector<Attack> attacks() const {
     const auto null = [](std::uint32_t xid) { return nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}); };
     const auto list = [this](std::uint32_t xid) {

@@ -33,6 +33,7 @@ def fail(why):
 def parse(script):
     """bpftrace's own check, without the kernel's; and the probes of the script are in the program."""
     with tempfile.TemporaryDirectory() as work:
+        # -d compiles only with bpftrace 0.17 of Debian 12; with 0.23 of Debian 13 it wants a stage.
         compile_only = ["--emit-elf", pathlib.Path(work, "compiled")]
         run = subprocess.run(["bpftrace", *compile_only, script, weft], capture_output=True, text=True)
     if run.returncode != 0:

@@ -269,7 +269,7 @@ TEST_F(ThreadsTest, DeregistrationWaitsForTheTurnUnderWay) {
   EXPECT_TRUE(turn_over);
 }
 
-// The first worker keeps the connections that the second one is too slow to take: here that one takes none.
+// The second worker is held up and takes no connection. The first one keeps all but those that are on their way to it.
 TEST_F(ThreadsTest, AWorkerThatIsBehindGetsFewConnections) {
   constexpr std::size_t kClients = 100, kKept = kClients - soft::Listener::kMaxComing;
   std::binary_semaphore in_turn{0}, go_on{0};

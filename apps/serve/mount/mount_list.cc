@@ -31,8 +31,8 @@ void MountList::add(const MountClient& client, const std::string& directory) {
   entries_.emplace(number, Entry{std::move(mount), std::move(holder), std::move(lease)});
 }
 
-// Oldest entries go: within its share those of the group itself, else those of the group with most, but not where the
-// newcomer's group would then have more.
+// A group that has its share loses its own oldest entries. If the list is full, the group with most octets loses its
+// oldest ones, unless the newcomer's group would have more afterwards.
 bool MountList::make_room(const std::string& group, std::size_t octets) {
   const Amount after = octets_.held_by(group) + octets;
   const auto judge = [&](std::uint64_t number) -> Ledger::Standing {
