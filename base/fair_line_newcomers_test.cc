@@ -95,7 +95,7 @@ class Crowd {
 };
 
 TEST(FairLine, ClientsThatAreGonePushNobodyOfTheirAddressBack) {
-  for (const std::size_t num_phantoms : {0, 1, 5000}) {
+  for (const std::size_t num_phantoms : {0u, 1u, 5000u}) {
     Line line;
     Crowd crowd(line);
     crowd.add(1, 100, {.address = "a", .calls_first = true});
@@ -109,7 +109,7 @@ TEST(FairLine, ClientsThatAreGonePushNobodyOfTheirAddressBack) {
 }
 
 TEST(FairLine, AddressesThatAreGonePushNoAddressBack) {
-  for (const std::size_t num_phantoms : {0, 1, 5000}) {
+  for (const std::size_t num_phantoms : {0u, 1u, 5000u}) {
     Line line;
     Crowd crowd(line);
     for (std::uint64_t client = 1; client <= 4; ++client) crowd.add(client, {.address = std::to_string(client)});

@@ -111,18 +111,18 @@ TEST(Ledger, OneLargeThingMayExceedTheBoundOfItsClient) {
 TEST(Ledger, AnAddressLeavesAsMuchAsItHolds) {
   Ledger ledger({.all = 120, .leaves_as_much = true});
   // Addresses that want all they can get, and give back and take again, come to hold equal parts.
-  constexpr int kAddresses = 5;
+  constexpr std::size_t kAddresses = 5;
   std::vector<Ledger::Client> clients;
   std::vector<std::vector<Lease>> held(kAddresses);
-  for (int i = 0; i < kAddresses; ++i) clients.push_back(ledger.enter(std::to_string(i)));
+  for (std::size_t i = 0; i < kAddresses; ++i) clients.push_back(ledger.enter(std::to_string(i)));
   for (int round = 0; round < 400; ++round) {
-    for (int i = 0; i < kAddresses; ++i) {
+    for (std::size_t i = 0; i < kAddresses; ++i) {
       if (!held[i].empty()) held[i].erase(held[i].begin());
       if (Lease more = clients[i].take(1)) held[i].push_back(std::move(more));
       if (Lease more = clients[i].take(1)) held[i].push_back(std::move(more));
     }
   }
-  for (int i = 0; i < kAddresses; ++i) EXPECT_NEAR(static_cast<double>(held[i].size()), 120.0 / 7, 1.0) << i;
+  for (std::size_t i = 0; i < kAddresses; ++i) EXPECT_NEAR(static_cast<double>(held[i].size()), 120.0 / 7, 1.0) << i;
   EXPECT_EQ(ledger.enter("another").asks(10), Verdict::kFits);
 }
 

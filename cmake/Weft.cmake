@@ -31,22 +31,6 @@ if(WEFT_SANITIZE)
   target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)
   target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
-  if(WEFT_SANITIZE MATCHES undefined)
-    # Where UBSan looks for null pointers, g++ takes no comparison of a function's address for a constant (GCC bug 71962).
-    # Some versions of abseil's tables have one, Debian 13's among them. ASan notices a null pointer, too.
-    weft_compiles(WEFT_ABSEIL_TAKES_NULL_CHECKS "
-      #include <utility>
-      #include <absl/container/flat_hash_set.h>
-      struct Key {
-        int value;
-        bool operator==(const Key&) const = default;
-        template <typename H> friend H AbslHashValue(H hash, const Key& key) { return H::combine(std::move(hash), key.value); }
-      };
-      void insert(absl::flat_hash_set<Key>& keys) { keys.insert(Key{1}); }" "-std=c++20 -fsanitize=${WEFT_SANITIZE}")
-    if(NOT WEFT_ABSEIL_TAKES_NULL_CHECKS)
-      target_compile_options(weft_options INTERFACE -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
-    endif()
-  endif()
   if(WEFT_SANITIZE MATCHES address)
     # Since 2023 abseil's hash tables lie differently in memory under ASan, and their functions in Debian's library are
     # built without it: both have to take the same form.
@@ -77,6 +61,12 @@ function(weft_unity name)
   endif()
 endfunction()
 
+# weft_runs_seldom(NAME): the target reads command lines or paints screens. Less optimisation saves a quarter to a third of
+# its compilation.
+function(weft_runs_seldom name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
 function(weft_library name)
   cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})
@@ -85,16 +75,12 @@ function(weft_library name)
   weft_unity(${name})
 endfunction()
 
-# weft_test_code(NAME): how a target made of tests' own code is compiled. Under a sanitizer this code is not optimised, and
-# UBSan leaves out its checks of each pointer there (ASan notices a null pointer, too): that halves the time to build it.
-# More arguments are the sources that are compiled by themselves.
+# weft_test_code(NAME): how a target made of tests' own code is compiled: under a sanitizer without optimisation, which
+# shortens the build. More arguments are the sources that are compiled by themselves.
 function(weft_test_code name)
   weft_unity(${name} ${ARGN})
   if(WEFT_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
-  endif()
-  if(WEFT_SANITIZE MATCHES undefined)
-    target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,vptr)
   endif()
 endfunction()
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "fuzz/op_stream.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/requester.h"
@@ -14,14 +15,7 @@
 #include "rpcrdma/v2_cel05/header.h"
 #include "rpcrdma/v2_wg07/header.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_COUNTS_HEAP
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define WEFT_COUNTS_HEAP
-#endif
-#ifdef WEFT_COUNTS_HEAP
+#ifdef WEFT_UNDER_ASAN
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // of ASan
 #endif
 
@@ -35,7 +29,7 @@ using Octets = std::vector<std::uint8_t>;
 
 // Octets of the heap, all together; 0 where ASan does not count them.
 std::size_t live_octets() {
-#ifdef WEFT_COUNTS_HEAP
+#ifdef WEFT_UNDER_ASAN
   return __sanitizer_get_current_allocated_bytes();
 #else
   return 0;

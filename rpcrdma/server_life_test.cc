@@ -193,7 +193,7 @@ TEST_F(ServerLifeTest, AStalledConnectionWhoseMemoryOthersWaitForGoesAtOnce) {
     device.qp().hold_completions = true;
     Octets call = load_vector("V06").octets;
     call[3] = i;  // of the XID
-    for (const std::size_t handle : {24, 48}) {
+    for (const std::size_t handle : {24u, 48u}) {
       xdr::XdrWriter out(MutBytes(call).subspan(handle, 4));
       out.u32(key);
     }

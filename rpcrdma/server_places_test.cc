@@ -180,7 +180,7 @@ TEST_F(ServerPlacesTest, AClientWhoseFirstCallIsBeingFetchedKeepsItsPlace) {
   const std::uint32_t key = memory.add(
       {.octets = chunk.data(), .len = chunk.size(), .access = verbs::Access::kRemoteRead, .first = std::uint64_t{0}});
   Octets call = load_vector("V06").octets;
-  for (const std::size_t handle : {24, 48}) {
+  for (const std::size_t handle : {24u, 48u}) {
     xdr::XdrWriter out(MutBytes(call).subspan(handle, 4));
     out.u32(key);
   }

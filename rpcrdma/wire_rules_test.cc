@@ -4,12 +4,13 @@
 #include <map>
 #include <set>
 
+#include "base/sanitizers.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/profiles.h"
 #include "rpcrdma/testing/engines.h"
 #include "rpcrdma/testing/vectors.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef WEFT_UNDER_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -254,7 +255,7 @@ TEST_F(WireRules, ReadChunksStayUntilTheReplyAndNoLonger) {
 // Memory that the peer can reach is not looked at meanwhile: with the address sanitizer any access is fatal.
 TEST_F(WireRules, TheRequesterLeavesChunkMemoryAlone) {
   RecordProperty("proves", "R1-5.4.1-02 R1-4.4.6.2-04");
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef WEFT_UNDER_ASAN
   RequesterEnd end(memory, {.call_threshold = 1024, .reply_threshold = 1024, .chunks = {.max_write_chunks = 1}});
   std::vector<std::uint8_t> data(8192);
   std::vector<std::uint8_t> room(8192);

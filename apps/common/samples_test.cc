@@ -9,7 +9,7 @@ TEST(Samples, AQuantileIsTheNearestRank) {
   Samples samples;
   EXPECT_EQ(samples.quantile(0.5), 0u);
   EXPECT_EQ(samples.min(), 0u);
-  for (const std::uint64_t ns : {50, 10, 40, 20, 30}) samples.add(ns);
+  for (const std::uint64_t ns : {50u, 10u, 40u, 20u, 30u}) samples.add(ns);
   EXPECT_EQ(samples.quantile(0.5), 30u);
   EXPECT_EQ(samples.quantile(0.99), 50u);
   EXPECT_EQ(samples.quantile(0.0), 10u);

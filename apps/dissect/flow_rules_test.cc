@@ -114,7 +114,7 @@ TYPED_TEST(DraftRules, OneMessageUntilTheFirstAnswer) {
 }
 
 TYPED_TEST(DraftRules, TheFirstMessageIsShort) {
-  for (const std::size_t above : {0, 4}) {
+  for (const std::size_t above : {0u, 4u}) {
     Talk talk;
     talk.wire.open();
     const std::size_t rest = TypeParam::call(1).size();

@@ -323,7 +323,7 @@ TEST(HeldEntries, StagsBeyondTheBoundAreUnknown) {
   HeldEntries held{.now = HeldEntries::kMax - 2};
   {
     SentStags stags(held);
-    for (const std::uint32_t stag : {7, 8, 7}) stags.on_sent({stag});
+    for (const std::uint32_t stag : {7u, 8u, 7u}) stags.on_sent({stag});
     EXPECT_TRUE(stags.may_have_sent({8}));
     EXPECT_FALSE(stags.may_have_sent({9}));
     EXPECT_EQ(held.now, HeldEntries::kMax);

@@ -62,7 +62,7 @@ struct Limits {
 };
 
 // Descriptors of a gateway without clients, beside those that it inherited: the device, the listener and --rpcbind.
-constexpr std::size_t kOwnDescriptors = 32;
+constexpr std::size_t kDescriptorsOfGateway = 32;
 // The least for four equal parts: connections of lost clients, connections that say nothing yet, ones that are closing,
 // and short uses.
 constexpr std::size_t kLeastOthers = 32, kParts = 4;
@@ -73,7 +73,7 @@ absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const GatewayOptio
   Limits out;
   const absl::StatusOr<DescriptorPlan> plan =
       plan_descriptors({.limit = file_limit,
-                        .own = num_open_descriptors() + kOwnDescriptors +
+                        .own = num_open_descriptors() + kDescriptorsOfGateway +
                                global.num_workers * verbs::kDescriptorsOfWorker + metrics::num_descriptors(all.metrics),
                         .per_client = 2,  // a connection on either side
                         .least_others = kLeastOthers,

@@ -25,11 +25,6 @@ struct RunContext {
   sockaddr_storage addr;  // the listener's RDMA address
 };
 
-// The congestion control that the command line asks for, or perf's own default.
-std::string wanted_congestion_control(const GlobalOptions& global);
-// The congestion control of RDMA ops: "device" if the device has a transport of its own.
-std::string rdma_congestion_control(const GlobalOptions& global);
-
 // announce logs that a measurement begins.
 void announce(const PerfOptions& options);
 

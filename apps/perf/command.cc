@@ -96,14 +96,6 @@ int run(const GlobalOptions& global, const PerfOptions& options) {
 
 }  // namespace
 
-std::string wanted_congestion_control(const GlobalOptions& global) {
-  return global.congestion_control.empty() ? kDefaultCongestionControl : global.congestion_control;
-}
-
-std::string rdma_congestion_control(const GlobalOptions& global) {
-  return global.is_soft() ? wanted_congestion_control(global) : "device";
-}
-
 }  // namespace perf
 
 void register_perf_command(CLI::App& root, CommandContext& context) {

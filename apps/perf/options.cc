@@ -80,4 +80,12 @@ std::uint32_t effective_depth(const PerfOptions& options) {
   return options.depth != 0 ? options.depth : traits(options.op).depth;
 }
 
+std::string wanted_congestion_control(const GlobalOptions& global) {
+  return global.congestion_control.empty() ? kDefaultCongestionControl : global.congestion_control;
+}
+
+std::string rdma_congestion_control(const GlobalOptions& global) {
+  return global.is_soft() ? wanted_congestion_control(global) : "device";
+}
+
 }  // namespace weft::apps::perf

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/common/global_options.h"
+
 namespace weft::apps::perf {
 
 // Op is the measured operation; the numbers travel in Hello.
@@ -73,5 +75,9 @@ std::uint64_t effective_size(const PerfOptions& options);
 std::uint32_t effective_depth(const PerfOptions& options);
 
 inline constexpr const char* kDefaultCongestionControl = "reno";
+// The congestion control that the command line asks for, or perf's own default.
+std::string wanted_congestion_control(const GlobalOptions& global);
+// The congestion control of RDMA ops: "device" if the device has a transport of its own.
+std::string rdma_congestion_control(const GlobalOptions& global);
 
 }  // namespace weft::apps::perf

@@ -69,7 +69,7 @@ absl::StatusOr<std::string> default_state_dir() {
 
 // Descriptors of a server without clients, beside those that it inherited: the device, both listeners, the export and
 // its state with an index that is rewritten, and --rpcbind.
-constexpr std::size_t kOwnDescriptors = 32;
+constexpr std::size_t kDescriptorsOfServer = 32;
 constexpr std::size_t kMaxOpenFiles = 1024;
 
 // Divides the descriptors among tasks, connections, open files and MOUNT. Where the limit of open files is low, there
@@ -79,7 +79,7 @@ absl::Status divide_descriptors(const GlobalOptions& global, const ServeOptions&
   const verbs::SoftConfig device = soft_config(global);
   const absl::StatusOr<serve::DescriptorShares> shares = serve::share_descriptors(
       {.limit = file_limit,
-       .own = num_open_descriptors() + kOwnDescriptors + global.num_workers * verbs::kDescriptorsOfWorker +
+       .own = num_open_descriptors() + kDescriptorsOfServer + global.num_workers * verbs::kDescriptorsOfWorker +
               metrics::num_descriptors(options.metrics),
        .disk_workers = config.pool.num_workers,
        .connections = options.limits.max_connections,

@@ -30,14 +30,14 @@ Octets joined(const std::vector<Captured>& segments) {
 Octets mixed_workload(const rdmap::StreamConfig& config) {
   Sender s(config);
   s.memory.add_simple(7, config.scope.pd, 0, 1000);
-  for (const std::size_t len : {0, 1, 300, 1000}) {
+  for (const std::size_t len : {0u, 1u, 300u, 1000u}) {
     s.post(SendOp::kSend, ramp(len));
     s.post(SendOp::kRdmaWrite, ramp(len), 0x1a2b3c01, 0x1000);
     s.post(SendOp::kSendInvalidate, ramp(len), 0x11223344);
     s.post_read();
   }
   Octets out = s.transmit(s.now);
-  for (const std::uint32_t size : {0, 1, 700}) {
+  for (const std::uint32_t size : {0u, 1u, 700u}) {
     ddp::UntaggedHeader h{.rsvd_ulp = kReadRequestControl, .qn = 1, .msn = {size == 0 ? 1u : size == 1 ? 2u : 3u}};
     s.feed(untagged(h, rdmap::emit_read_request_header({ddp::Stag{5}, 0x100, size, ddp::Stag{7}, 0})));
   }

@@ -37,7 +37,6 @@ TEST_F(RdmapDevice, RightsAreThoseOfTheRegistration) {
     Mem* mem;
     bool readable, writable;
   };
-  std::uint32_t msn = 0;
   for (const Case& c :
        {Case{&read_only, true, false}, {&write_only, false, true}, {&both, true, true}, {&none, false, false}}) {
     const Octets before = c.mem->octets;
@@ -60,7 +59,6 @@ TEST_F(RdmapDevice, RightsAreThoseOfTheRegistration) {
     // A stream that the STag is not associated with.
     EXPECT_EQ(refused(connect(16, other.get()), w).opcode, 7u);
     EXPECT_EQ(refused(connect(16, other.get()), r).ulpdu, terminate_for(r, 0x01, 0x03, true));
-    ++msn;
   }
   peers_.clear();
 }

@@ -65,7 +65,10 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
     touch(dir + "/gone", "gone-", kGoneFiles);
     std::ofstream(dir + "/data") << std::string(1 << 20, 'w');
   }
-  ~Exhaust() override { siege_.end(); }
+  ~Exhaust() override {
+    siege_.end();
+    stop();  // before the clock of its pool goes
+  }
 
   static void touch(const fs::path& dir, const char* prefix, int num) {
     fs::create_directories(dir);

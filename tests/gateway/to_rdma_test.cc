@@ -55,6 +55,7 @@ struct ALateFirstAnswer : ToRdmaTest, rpcrdma::LinkObserver {
   void on_message(const rpcrdma::ObservedLink& link, const rpcrdma::LinkMessage& message) override {
     is_asked = is_asked || (link.id == 1 && message.direction == rpcrdma::LinkMessage::Direction::kSent);
   }
+  using ToRdmaTest::on_end;
   void on_end(const rpcrdma::ObservedLink& /*link*/, std::string_view /*why*/) override { ++num_ended; }
 
   const bool has_newer = rpcrdma::testing::protocol_under_test() != rpcrdma::Protocol::k1;  // version 1 asks nothing

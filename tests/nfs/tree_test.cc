@@ -45,13 +45,17 @@ class Trees : public World {
   ~Trees() override { umask(umask_); }
 
   static std::string file_name(int i) { return "file-" + std::to_string(1000 + i); }
+  static Octets contents(int i) {
+    const auto seed = static_cast<std::uint32_t>(i);
+    return noise(100 + seed, seed);
+  }
   static void make_files(const std::string& dir, int num) {
     std::filesystem::create_directory(dir);
-    for (int i = 0; i < num; ++i) write_file(dir + "/" + file_name(i), noise(100 + i, i));
+    for (int i = 0; i < num; ++i) write_file(dir + "/" + file_name(i), contents(i));
   }
   static void expect_files(const std::string& dir, int num) {
     EXPECT_EQ(names_in(dir).size(), static_cast<std::size_t>(num));
-    for (int i = 0; i < num; ++i) EXPECT_EQ(read_file(dir + "/" + file_name(i)), noise(100 + i, i)) << i;
+    for (int i = 0; i < num; ++i) EXPECT_EQ(read_file(dir + "/" + file_name(i)), contents(i)) << i;
   }
   // Holds Calls of `proc` back until `num` of them are there: the command ends only where it has that many under way.
   void hold_until(Proc proc, std::size_t num) {
@@ -323,7 +327,7 @@ TEST_F(Trees, AStopSignalLeavesCompleteFilesAndNoOthers) {
     for (const std::string& name : names) {
       ASSERT_TRUE(name.starts_with("file-")) << name;
       const int i = std::stoi(name.substr(5)) - 1000;
-      EXPECT_EQ(read_file(dir + "/" + name), noise(100 + i, i)) << name;
+      EXPECT_EQ(read_file(dir + "/" + name), contents(i)) << name;
     }
   };
   signal_at(Proc::kCommit, 20);

@@ -303,8 +303,8 @@ TEST_F(DiskWorkTest, AClientThatLeavesInTheMiddleHarmsNobody) {
   rpcrdma::xdr::XdrWriter writer(args);
   nfs3::emit(writer, nfs3::CommitArgs{file, 0, 0});
   {
-    auto leaving = connect();
     Answer answer;
+    auto leaving = connect();  // its end is the Call's, too
     start_call(*leaving, Proc::kCommit, args, answer);
     run_until([&] { return gate.num_held() > 0; });
     std::erase(peers, leaving.get());

@@ -96,7 +96,7 @@ TEST_F(IoNowTest, WhatADeviceHasIsLeftToAWorker) {
   ASSERT_EQ(read(file), "0123456789");
   ASSERT_EQ(write(file, 10, "x").status, Nfsstat3::kOk);
   // None of it in memory; then only the beginning, which is not the file's end.
-  for (std::size_t cached : {0, 4}) {
+  for (std::size_t cached : {0u, 4u}) {
     num_cached = cached;
     EXPECT_FALSE(read_now()) << cached;
     EXPECT_FALSE(write_now(0, "0123456789")) << cached;

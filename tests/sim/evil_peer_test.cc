@@ -281,7 +281,7 @@ TEST_P(EvilPeer, IsToldOnceAndEverythingEndsOnce) {
       v.drain();
       const std::size_t num_good = v.completions.size();
       const std::size_t num_taken = v.recvs.num_taken;
-      for (const std::uint64_t id : {2, 3})
+      for (const std::uint64_t id : {2u, 3u})
         ASSERT_EQ(v.stream.post_send(work(SendOp::kSend, id, {{0, 8, ddp::Stag{kInbox}}})), rdmap::PostResult::kOk);
       const auto memory = snapshot(v);
 

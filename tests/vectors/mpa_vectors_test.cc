@@ -180,7 +180,7 @@ TEST(MpaVectors, StreamsAreReadWholeAndSplitAtEveryOctet) {
     EXPECT_EQ(read_in_pieces(stream, half, {}), want);
     for (std::size_t cut = 1; cut<stream.size(); cut += stream.size()> kEveryCutLen ? 7 : 1)
       EXPECT_EQ(read_in_pieces(stream, half, {cut}), want) << "cut at " << cut;
-    for (const std::size_t step : {1, 7, 4096})
+    for (const std::size_t step : {1u, 7u, 4096u})
       EXPECT_EQ(read_in_pieces(stream, half, every(step, stream.size())), want);
     // Each ULPDU comes with the last octet of its FPDU: no earlier, and not with the next.
     std::vector<std::size_t> delivered_at;

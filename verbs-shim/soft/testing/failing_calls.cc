@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/sanitizers.h"
+
 namespace weft::verbs::testing {
 namespace {
 
@@ -54,12 +56,6 @@ using weft::verbs::testing::FailingCall;
 using weft::verbs::testing::fails;
 
 // ThreadSanitizer has to see the calls: it learns from its own functions in their place which threads sockets order.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_UNDER_TSAN
-#endif
-#endif
-
 #ifdef WEFT_UNDER_TSAN
 extern "C" int __interceptor_epoll_ctl(int, int, int, epoll_event*);
 extern "C" int __interceptor_accept(int, sockaddr*, socklen_t*);
