@@ -311,7 +311,12 @@ void Mutator::spoil_once(Octets& octets, const Octets& other) {
     case 0: octets[at] = static_cast<std::uint8_t>(octets[at] ^ 1u << below(8)); break;
     case 1: octets[at] = static_cast<std::uint8_t>(below(256)); break;
     case 2: octets.resize(at); break;
-    case 3: octets.resize(octets.size() + 4 * below(16), static_cast<std::uint8_t>(below(256))); break;
+    case 3: {
+      // One after the other: compilers differ in the order of arguments.
+      const auto filler = static_cast<std::uint8_t>(below(256));
+      octets.resize(octets.size() + 4 * below(16), filler);
+      break;
+    }
     case 4: octets.erase(begin, begin + 4); break;
     case 5: {
       const Octets copy(begin, begin + 4);
