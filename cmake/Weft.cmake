@@ -61,12 +61,6 @@ function(weft_unity name)
   endif()
 endfunction()
 
-# weft_runs_seldom(NAME): the target reads command lines or paints screens. Less optimisation saves a quarter to a third of
-# its compilation.
-function(weft_runs_seldom name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-endfunction()
-
 # weft_library(NAME SOURCES... LINK targets...): one layer, or one part of a layer. LINK is the whole of what it may use.
 function(weft_library name)
   cmake_parse_arguments(arg "" "" "LINK;PRIVATE_LINK" ${ARGN})

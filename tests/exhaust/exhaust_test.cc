@@ -67,7 +67,7 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
   }
   ~Exhaust() override {
     siege_.end();
-    stop();  // before the clock of its pool goes
+    stop();  // the pool still reads pool_ms_
   }
 
   static void touch(const fs::path& dir, const char* prefix, int num) {

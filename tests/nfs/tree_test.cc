@@ -45,6 +45,7 @@ class Trees : public World {
   ~Trees() override { umask(umask_); }
 
   static std::string file_name(int i) { return "file-" + std::to_string(1000 + i); }
+  // The octets of file_name(i).
   static Octets contents(int i) {
     const auto seed = static_cast<std::uint32_t>(i);
     return noise(100 + seed, seed);

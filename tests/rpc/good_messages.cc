@@ -312,7 +312,7 @@ void Mutator::spoil_once(Octets& octets, const Octets& other) {
     case 1: octets[at] = static_cast<std::uint8_t>(below(256)); break;
     case 2: octets.resize(at); break;
     case 3: {
-      // One after the other: compilers differ in the order of arguments.
+      // Two statements, since compilers differ in the order in which they evaluate arguments.
       const auto filler = static_cast<std::uint8_t>(below(256));
       octets.resize(octets.size() + 4 * below(16), filler);
       break;

@@ -304,7 +304,7 @@ TEST_F(DiskWorkTest, AClientThatLeavesInTheMiddleHarmsNobody) {
   nfs3::emit(writer, nfs3::CommitArgs{file, 0, 0});
   {
     Answer answer;
-    auto leaving = connect();  // its end is the Call's, too
+    auto leaving = connect();  // goes before `answer`: its end still writes there
     start_call(*leaving, Proc::kCommit, args, answer);
     run_until([&] { return gate.num_held() > 0; });
     std::erase(peers, leaving.get());
