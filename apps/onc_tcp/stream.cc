@@ -29,6 +29,9 @@ constexpr std::chrono::milliseconds kRoomRetry{20};
 // The bytes that a queued record takes besides its own.
 constexpr std::size_t kRecordOverhead = 256;
 
+// A peer that holds 1 MiB has to move 256 KiB a second.
+constexpr rpcrdma::EarnedTime::Terms kTerms{.whole = std::chrono::seconds(4)};
+
 // Bounds the octets that the kernel keeps for a peer that does not read, and the time. The Stream counts octets only
 // until the socket takes them.
 void bound_kernel_memory(asio::ip::tcp::socket& socket) {
@@ -53,6 +56,18 @@ bool Pace::is_late(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t m
     moved_ = moved;
   }
   return now - *since_ >= timeout;
+}
+
+bool HeldMemory::is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held) {
+  if (!owed || !time_ || ends != ends_) {
+    time_.reset();
+    if (owed) time_.emplace(kTerms, now);
+  } else {
+    time_->earn(moved - moved_, held, now);
+  }
+  ends_ = ends;
+  moved_ = moved;
+  return time_ && time_->is_over(now);
 }
 
 Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config,
@@ -205,13 +220,15 @@ std::size_t Stream::weight() const {
   return sender_.queued() + sender_.num_queued() * kRecordOverhead;
 }
 
-void Stream::check(TimePoint now) {
+void Stream::check(TimePoint now, const StreamMemory& held) {
   if (closed_) return;
   // A record that already holds much memory and waits for more is not excused: it keeps memory from other clients.
   const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
   const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
-  is_slow_ = pace_.is_late(now, owes_record || owes_reading, num_records_ + num_times_sent_, received_ + sent_,
-                           kSlowAfter, kBrisk);
+  // Both are asked: records that it sends do not excuse a peer that reads no answers.
+  const bool sends_slowly = held_received_.is_slow(now, owes_record, num_records_, received_, held.received);
+  const bool reads_slowly = held_sent_.is_slow(now, owes_reading, num_times_sent_, sent_, held.sent);
+  is_slow_ = sends_slowly || reads_slowly;
   const auto is_late = [&](Pace& pace, bool owed, std::uint64_t ends, std::uint64_t moved) {
     return pace.is_late(now, owed, ends, moved, config_.stall_timeout, config_.least_moved);
   };

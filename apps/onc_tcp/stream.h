@@ -12,6 +12,7 @@
 
 #include "apps/onc_tcp/record_stream.h"
 #include "base/time.h"
+#include "rpcrdma/earned_time.h"
 
 namespace weft::onc_tcp {
 
@@ -53,6 +54,24 @@ class Pace {
   std::uint64_t ends_ = 0, moved_ = 0;  // at that time
 };
 
+// StreamMemory is what a peer keeps from others, in bytes: for its records, from the first byte on, and for the records
+// that it gets, to the last byte.
+struct StreamMemory {
+  std::size_t received = 0, sent = 0;
+};
+
+// HeldMemory tells whether a peer that owes data moves it fast enough for the memory that it holds meanwhile, and that
+// others may want (rpcrdma::EarnedTime). Its owner passes the time.
+class HeldMemory {
+ public:
+  // Whether the time that the peer earned is over. `owed`, `ends` and `moved` are as for Pace; held: bytes.
+  bool is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held);
+
+ private:
+  std::optional<rpcrdma::EarnedTime> time_;  // while data is owed
+  std::uint64_t ends_ = 0, moved_ = 0;       // at the last question
+};
+
 // Stream is a TCP connection of RPC messages in both directions. It runs in the thread of its io_context only. Its
 // owner passes the time: check.
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -70,16 +89,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The bytes that wait to be sent.
   std::size_t queued() const { return sender_.queued(); }
 
-  // check ends a Stream whose peer is late. Call it several times in each StreamConfig::stall_timeout.
-  void check(TimePoint now);
-  // At the last check: whether data was owed for kSlowAfter or longer, and less than kBrisk bytes moved.
+  // check ends a Stream whose peer is late. Call it several times in each StreamConfig::stall_timeout, and every 200 ms
+  // for is_slow.
+  void check(TimePoint now, const StreamMemory& held = {});
+  // At the last check: whether the peer moved too little for what it held (rpcrdma::EarnedTime).
   bool is_slow() const { return is_slow_; }
   // Whether a record waits for memory. The Stream asks for memory regularly; look_for_room makes it ask at once.
   bool waits_for_room() const { return no_room_; }
   void look_for_room();
-
-  static constexpr std::chrono::milliseconds kSlowAfter{500};
-  static constexpr std::size_t kBrisk = 128 << 10;
 
   // pause stops on_record, and resume continues it. A paused Stream does not read, which holds the peer back.
   void pause();
@@ -113,7 +130,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_slow_ = false;
   std::uint64_t received_ = 0, sent_ = 0;               // bytes
   std::uint64_t num_records_ = 0, num_times_sent_ = 0;  // records received; how often the queue became empty
-  Pace receive_pace_, send_pace_, pace_;
+  Pace receive_pace_, send_pace_;
+  HeldMemory held_received_, held_sent_;
 };
 
 }  // namespace weft::onc_tcp

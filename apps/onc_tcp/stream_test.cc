@@ -229,6 +229,7 @@ struct SlowPeerTest : StreamTest {
     for (std::size_t done = 0; done < octets.size(); settle()) {
       boost::system::error_code error;
       done += peer.write_some(asio::buffer(octets.data() + done, octets.size() - done), error);
+      ASSERT_TRUE(!error || error == asio::error::would_block) << error.message();
     }
   }
   std::size_t read_some(std::size_t most) {
@@ -243,12 +244,13 @@ struct SlowPeerTest : StreamTest {
       now += std::chrono::seconds(1);
       meanwhile();
       settle();
-      stream->check(now);
+      stream->check(now, held);
     }
     settle();
   }
 
   TimePoint now{};
+  StreamMemory held = {};
   std::size_t num_records = 0, most_queued = 0, asked = 0;
 };
 
@@ -360,15 +362,45 @@ TEST_F(SlowPeerTest, SilenceBetweenRecordsIsNoStall) {
   EXPECT_TRUE(ends.empty());
 }
 
-TEST_F(SlowPeerTest, IsToldFromABriskOne) {
+// Four seconds for as many octets as it holds.
+TEST_F(SlowPeerTest, EarnsItsTimeByTheOctetsItSends) {
+  constexpr std::size_t kHeld = 512 << 10;
   start({});
   put({0x80, 0x0f, 0xff, 0xff});
+  held.received = kHeld;
   for (int i = 0; i < 3; ++i) {
-    put_all(Octets(Stream::kBrisk));
-    pass(std::chrono::seconds(1));
+    pass(std::chrono::seconds(1), [&] { put_all(Octets(kHeld / 4 + 1)); });
+    EXPECT_FALSE(stream->is_slow()) << i;
+  }
+  pass(std::chrono::seconds(2), [&] { put_all(Octets(kHeld / 8)); });
+  EXPECT_TRUE(stream->is_slow());
+}
+
+TEST_F(SlowPeerTest, EarnsItsTimeByTheOctetsItReads) {
+  constexpr std::size_t kHeld = 1 << 20;
+  start_and_answer({.receives_always = true}, 1 << 20);
+  for (int i = 0; i < 16; ++i) put(as_record(counted(96)));
+  settle();
+  held.sent = kHeld;
+  const auto read_as_much = [&] {
+    for (std::size_t left = kHeld; left > 0 && ends.empty(); settle()) left -= read_some(left);
+  };
+  for (int i = 0; i < 4; ++i) {
+    pass(std::chrono::seconds(1), read_as_much);
     EXPECT_FALSE(stream->is_slow()) << i;
   }
   pass(std::chrono::seconds(2));
+  EXPECT_TRUE(stream->is_slow());
+}
+
+TEST_F(SlowPeerTest, RecordsThatItSendsDoNotExcuseIt) {
+  start_and_answer({.receives_always = true}, 1 << 20);
+  peer.set_option(tcp::no_delay(true));
+  for (int i = 0; i < 16; ++i) put(as_record(counted(96)));
+  settle();
+  held.sent = 16 << 20;
+  pass(std::chrono::seconds(3), [&] { put(as_record(counted(96))); });
+  EXPECT_EQ(num_records, 16u + 3u);
   EXPECT_TRUE(stream->is_slow());
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
+#include "tests/cli/noisy_server.h"
 #include "tests/cli/process.h"
 #include "tests/cli/raw_clients.h"
 #include "tests/cli/silent_server.h"
@@ -97,6 +99,33 @@ TEST(SilentPeers, AListenerEndsClientsThatFallSilent) {
   expect_perf_served(port_in(perf.address("rdma")), {"write", "tcp"});
   EXPECT_TRUE(silent_perf.is_ended());
   EXPECT_TRUE(silent_tcp.is_ended());
+}
+
+// A server that breaks the protocol is given up at once, not after the time for an answer.
+TEST(NoisyPeers, NfsCatGivesUpAServerThatBreaksTheProtocol) {
+  char directory[] = "/tmp/weft_noise_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::filesystem::path dir = directory;
+  std::filesystem::create_directory(dir / "export");
+  std::ofstream(dir / "export" / "file") << "never read\n";
+  std::string sends, no_frames;
+  for (std::uint32_t msn = 1; msn <= 200; ++msn) sends += one_send(msn, std::string(16, 'x'));
+  for (std::uint32_t i = 0; i < 1024; ++i) no_frames += be32(i * 2654435761u);
+  {
+    WeftListener mount({"serve", dir / "export", "--listen", "127.0.0.1:0", "--mount-listen", "127.0.0.1:0",
+                        "--state-dir", dir / "state"});
+    for (const std::string& noise : {sends, no_frames}) {
+      NoisyServer noisy(noise);
+      const std::string url =
+          "nfs+rdma://127.0.0.1:" + noisy.port() + "/file?mountport=" + std::to_string(port_in(mount.address("mount")));
+      const Outcome outcome = run_weft({"nfs", "cat", url, "--mpa-rev", "1", "--timeout", "3600"});
+      EXPECT_EQ(outcome.status, 1);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_TRUE(contains(outcome.err, "sent a Terminate")) << outcome.err;
+      EXPECT_TRUE(contains(outcome.err, "given up")) << outcome.err;
+    }
+  }
+  std::filesystem::remove_all(dir);
 }
 
 // As many connections as there are places, and more, from one address: another address is served all the same.

@@ -31,6 +31,20 @@ std::string be32(std::uint32_t word) {
   return octets;
 }
 
+std::string one_send(std::uint32_t msn, const std::string& payload) {
+  // DDP: untagged and last, version 1; RDMAP: version 1, Send. Then the STag of nothing, queue 0, the MSN, offset 0.
+  std::string ulpdu("\x41\x43\0\0\0\0\0\0\0\0", 10);
+  ulpdu += be32(msn) + std::string(4, '\0') + payload;
+  std::string fpdu = {static_cast<char>(ulpdu.size() >> 8), static_cast<char>(ulpdu.size() & 0xff)};
+  fpdu += ulpdu;
+  fpdu.resize((fpdu.size() + 3) / 4 * 4);
+  const std::uint32_t crc = mpa::crc32c({reinterpret_cast<const std::uint8_t*>(fpdu.data()), fpdu.size()});
+  std::array<std::uint8_t, 4> field{};
+  mpa::emit_crc(field, crc);
+  fpdu.append(field.begin(), field.end());
+  return fpdu;
+}
+
 RawClients::~RawClients() {
   for (const int fd : fds_) close(fd);
 }
@@ -45,16 +59,7 @@ void RawClients::connect_silently() {
 }
 
 void RawClients::send_message(const std::string& payload) {
-  // DDP: untagged and last, version 1; RDMAP: version 1, Send. Then the STag of nothing, queue 0, the MSN, offset 0.
-  std::string ulpdu("\x41\x43\0\0\0\0\0\0\0\0", 10);
-  ulpdu += be32(++num_sent_) + std::string(4, '\0') + payload;
-  std::string fpdu = {static_cast<char>(ulpdu.size() >> 8), static_cast<char>(ulpdu.size() & 0xff)};
-  fpdu += ulpdu;
-  fpdu.resize((fpdu.size() + 3) / 4 * 4);
-  const std::uint32_t crc = mpa::crc32c({reinterpret_cast<const std::uint8_t*>(fpdu.data()), fpdu.size()});
-  std::array<std::uint8_t, 4> field{};
-  mpa::emit_crc(field, crc);
-  fpdu.append(field.begin(), field.end());
+  const std::string fpdu = one_send(++num_sent_, payload);
   // A peer that has ended the connection by now refuses the rest.
   send(fds_.back(), fpdu.data(), fpdu.size(), MSG_NOSIGNAL);
 }

@@ -21,7 +21,7 @@ class RawClients {
   bool connect_mpa(const std::string& private_data = {});
   // Connects, and says nothing at all.
   void connect_silently();
-  // Sends an RDMAP Send (RFC 5040 section 4.3), whole in one segment, over the connection that was made last.
+  // Sends one_send over the connection that was made last.
   void send_message(const std::string& payload);
   // Whether the listener ended the connection that was made last; waits for that, at most a minute.
   bool is_ended();
@@ -34,6 +34,9 @@ class RawClients {
   std::vector<int> fds_;
   std::uint32_t num_sent_ = 0;  // messages over the last one
 };
+
+// An FPDU with a whole RDMAP Send (RFC 5040 section 4.3), the msn-th of its connection. payload: at most 65,000 octets.
+std::string one_send(std::uint32_t msn, const std::string& payload);
 
 // 32 bits as they stand on the wire.
 std::string be32(std::uint32_t word);

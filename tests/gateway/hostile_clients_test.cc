@@ -41,9 +41,10 @@ struct HostileClients : ToRdmaTest {
       return reply;
     };
   }
-  // A client without a Stream: it sends the test's octets and reads nothing.
-  tcp::socket& connect_raw(const char* from = "127.0.0.1") {
+  // A client without a Stream: it sends the test's octets and reads nothing. rcvbuf: SO_RCVBUF in octets; 0: as ever.
+  tcp::socket& connect_raw(const char* from = "127.0.0.1", int rcvbuf = 0) {
     tcp::socket& socket = raw.emplace_back(io, tcp::v4());
+    if (rcvbuf != 0) socket.set_option(boost::asio::socket_base::receive_buffer_size(rcvbuf));
     socket.bind(tcp::endpoint(boost::asio::ip::make_address(from), 0));
     socket.connect(gateway->local_endpoint());
     socket.non_blocking(true);
@@ -165,6 +166,24 @@ TEST_F(HostileClients, AskingWithoutReadingIsBoundedByTheRoomAlone) {
   put(connect_raw(), many_reads());
   EXPECT_LT(num_served, 60u);
   expect_served();
+}
+
+// Each reads 1 MB a second and holds all that it may. A newcomer of the same address waits for no second.
+TEST_F(HostileClients, ReadingLittleKeepsMemoryFromOthersForNoLongerThanItEarns) {
+  const Octets stream = many_reads();
+  for (int i = 0; i < 12; ++i) put(connect_raw("127.0.0.1", 128 << 10), stream);
+  TcpEnd& client = connect();
+  client.send(nfs_call(0x902, kRead, read_args(kMib)));
+  std::vector<std::uint8_t> into(200 << 10);
+  for (std::chrono::milliseconds time(0); time < std::chrono::seconds(1); time += ToRdma::kCheckEvery) {
+    for (tcp::socket& socket : raw) {
+      boost::system::error_code error;
+      socket.read_some(boost::asio::buffer(into), error);
+    }
+    pass(ToRdma::kCheckEvery);
+  }
+  EXPECT_FALSE(client.ended);
+  EXPECT_EQ(client.records.size(), 1u);
 }
 
 // Calls of a program that the gateway refuses itself.
