@@ -4,7 +4,7 @@
 #   @clang:X    the package X of one version of clang, 16 or newer; X has a % where the version stands
 
 WEFT_BUILD_PACKAGES="cmake ninja-build g++ pkg-config @boost libisal-dev libabsl-dev libfmt-dev libspdlog-dev libcli11-dev libpcap-dev nlohmann-json3-dev libssl-dev libbenchmark-dev libibverbs-dev librdmacm-dev systemtap-sdt-dev"
-WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark tcpdump time git python3 @clang:python3-clang-% python3-prometheus-client rpcsvc-proto libtirpc-dev iproute2 chromium chromium-driver python3-selenium bpftrace"
+WEFT_TEST_PACKAGES="libgtest-dev libgmock-dev tshark tcpdump time git python3 @clang:python3-clang-% python3-prometheus-client rpcsvc-proto libtirpc-dev iproute2 chromium chromium-driver python3-selenium bpftrace e2fsprogs"
 WEFT_INTEROP_PACKAGES="qemu-system-x86 cpio xz-utils python3 nfs-ganesha nfs-ganesha-vfs libnfs-utils rpcbind iproute2"
 WEFT_FORMAT_PACKAGES="clang-format-14 git"
 WEFT_TIDY_PACKAGES="@clang:clang-tidy-% @clang:clang-% git"
