@@ -190,7 +190,7 @@ std::optional<TimePoint> Session::next_timeout() const {
 
 void Session::check(TimePoint now) {
   now_ = now;
-  stream_->check(now, {.received = room_for_calls_->held(), .sent = room_for_replies_->held()});
+  stream_->check(now);
   if (over_) return;
   if (!blocked_ && !stream_->waits_for_room()) {
     waits_since_.reset();

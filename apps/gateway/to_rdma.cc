@@ -153,17 +153,25 @@ bool ToRdma::make_place(const std::string& address) {
   return true;
 }
 
-// One slow client gives way for each client that waits.
+// For each client that waits one slow client gives way: another one, and none of an address that holds less.
 void ToRdma::make_room() {
-  const auto waits = [this](const auto& session) {
-    const auto since = session->waits_since();
-    return !session->is_over() && since && now_ - *since >= kCheckEvery;
+  std::vector<Session*> slow;
+  for (const auto& session : sessions_)
+    if (!session->is_over() && session->held_slowly() != 0) slow.push_back(session.get());
+  if (slow.empty()) return;
+  const auto used_by = [this](const Session& of) {
+    return calls_->used_by(of.address()) + replies_->used_by(of.address());
   };
-  for (auto num = std::ranges::count_if(sessions_, waits); num > 0; --num) {
-    const auto most = std::ranges::max_element(
-        sessions_, {}, [](const auto& session) { return session->is_over() ? 0 : session->held_slowly(); });
-    if ((*most)->is_over() || (*most)->held_slowly() == 0) return;
-    (*most)->give_way("it is slow, and others wait for the memory that it holds");
+  for (const auto& waiter : sessions_) {
+    const auto since = waiter->waits_since();
+    if (waiter->is_over() || !since || now_ - *since < kCheckEvery) continue;
+    Session* most = nullptr;
+    for (Session* session : slow) {
+      if (session->is_over() || session == waiter.get()) continue;
+      if (session->address() != waiter->address() && used_by(*session) <= used_by(*waiter)) continue;
+      if (most == nullptr || session->held_slowly() > most->held_slowly()) most = session;
+    }
+    if (most != nullptr) most->give_way("it is slow, and others wait for the memory that it holds");
   }
 }
 

@@ -59,10 +59,11 @@ struct SharedBySessions;
 // with PROG_UNAVAIL.
 //
 // Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
-// gives way. When all places for connections are taken, in total or for one address, one client gives way to the next
-// one: it connects and asks again, as clients do that lost a connection. The ConnectionOrder chooses it: one that never
-// had a Call answered, or one of the address that holds most. Of that address an idle one goes first, then one whose
-// Calls under way may all run twice, and the one whose last answer is oldest.
+// gives way, of the same address or of one that holds more. When all places for connections are taken, in total or for
+// one address, one client gives way to the next one: it connects and asks again, as clients do that lost a connection.
+// The ConnectionOrder chooses it: one that never had a Call answered, or one of the address that holds most. Of that
+// address an idle one goes first, then one whose Calls under way may all run twice, and the one whose last answer is
+// oldest.
 //
 // It runs in the thread of its io_context only.
 class ToRdma {

@@ -67,7 +67,9 @@ class RecordReceiver {
   // Gives up all memory and the client. Call nothing else afterwards.
   void close();
 
-  bool holds_little() const { return !client_ || client_->holds_little(); }
+  // The bytes of the record that has begun to arrive.
+  std::size_t held() const { return record_.memory.octets().size(); }
+  bool holds_little() const { return !client_ || client_->is_little(claim_.size()); }
   // Whether a record has begun to arrive and has not ended.
   bool is_inside() const { return state_ != State::kMark || num_fragments_ > 0 || staged() > 0; }
 
@@ -108,6 +110,8 @@ class RecordSender {
   // The octets not sent yet, marks included.
   std::size_t queued() const { return queued_; }
   std::size_t num_queued() const { return entries_.size(); }
+  // The octets of the records in it. A record stays whole until its last octet is sent.
+  std::size_t held() const { return queued_ + done_; }
 
   // Fills `out` with the next octets to send and returns the number of entries. They stay valid until sent() or push().
   std::size_t gather(std::span<ConstBytes> out) const;

@@ -39,6 +39,7 @@ class Room {
   std::shared_ptr<Client> enter(const std::string& address);
 
   std::size_t used() const { return static_cast<std::size_t>(ledger_.held()); }
+  std::size_t used_by(const std::string& address) const { return static_cast<std::size_t>(ledger_.held_by(address)); }
   // How often bytes were given back. A refused client need not ask again before this changes.
   std::uint64_t num_returns() const { return ledger_.num_returns(); }
 
@@ -56,7 +57,9 @@ class Room::Client {
 
   // The bytes of all its Claims.
   std::size_t held() const { return static_cast<std::size_t>(entry_.held()); }
-  bool holds_little() const { return held() <= room_.limits_.small; }
+  // Whether so many bytes are no more than each client may always have.
+  bool is_little(std::size_t bytes) const { return bytes <= room_.limits_.small; }
+  bool holds_little() const { return is_little(held()); }
 
  private:
   friend class Room::Claim;

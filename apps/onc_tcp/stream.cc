@@ -58,16 +58,20 @@ bool Pace::is_late(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t m
   return now - *since_ >= timeout;
 }
 
-bool HeldMemory::is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held) {
-  if (!owed || !time_ || ends != ends_) {
+bool MemoryPace::is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held) {
+  const std::uint64_t moved_since = moved - std::exchange(moved_, moved);
+  const bool goes_on = owed && time_ && ends == ends_;
+  ends_ = ends;
+  if (!goes_on) {
     time_.reset();
     if (owed) time_.emplace(kTerms, now);
-  } else {
-    time_->earn(moved - moved_, held, now);
+    return false;
   }
-  ends_ = ends;
-  moved_ = moved;
-  return time_ && time_->is_over(now);
+  time_->earn(moved_since, held, now);
+  if (!time_->is_over(now)) return false;
+  // It stays slow until it moves fast enough again, and owes nothing for the time before.
+  time_.emplace(kTerms, Duration::zero(), now);
+  return true;
 }
 
 Stream::Stream(asio::ip::tcp::socket socket, rpcrdma::BufferPool& pool, const StreamConfig& config,
@@ -220,14 +224,14 @@ std::size_t Stream::weight() const {
   return sender_.queued() + sender_.num_queued() * kRecordOverhead;
 }
 
-void Stream::check(TimePoint now, const StreamMemory& held) {
+void Stream::check(TimePoint now) {
   if (closed_) return;
   // A record that already holds much memory and waits for more is not excused: it keeps memory from other clients.
   const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
   const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
   // Both are asked: records that it sends do not excuse a peer that reads no answers.
-  const bool sends_slowly = held_received_.is_slow(now, owes_record, num_records_, received_, held.received);
-  const bool reads_slowly = held_sent_.is_slow(now, owes_reading, num_times_sent_, sent_, held.sent);
+  const bool sends_slowly = record_pace_.is_slow(now, owes_record, num_records_, received_, receiver_.held());
+  const bool reads_slowly = answer_pace_.is_slow(now, owes_reading, num_times_sent_, sent_, sender_.held());
   is_slow_ = sends_slowly || reads_slowly;
   const auto is_late = [&](Pace& pace, bool owed, std::uint64_t ends, std::uint64_t moved) {
     return pace.is_late(now, owed, ends, moved, config_.stall_timeout, config_.least_moved);

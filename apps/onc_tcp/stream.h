@@ -54,17 +54,12 @@ class Pace {
   std::uint64_t ends_ = 0, moved_ = 0;  // at that time
 };
 
-// StreamMemory is what a peer keeps from others, in bytes: for its records, from the first byte on, and for the records
-// that it gets, to the last byte.
-struct StreamMemory {
-  std::size_t received = 0, sent = 0;
-};
-
-// HeldMemory tells whether a peer that owes data moves it fast enough for the memory that it holds meanwhile, and that
+// MemoryPace tells whether a peer that owes data moves it fast enough for the memory that it holds meanwhile, and that
 // others may want (rpcrdma::EarnedTime). Its owner passes the time.
-class HeldMemory {
+class MemoryPace {
  public:
-  // Whether the time that the peer earned is over. `owed`, `ends` and `moved` are as for Pace; held: bytes.
+  // Whether the peer has used up the time that it earned. It has 0.4 s, and earns four seconds by moving as many bytes
+  // as it holds, but is never more than 0.4 s ahead. `owed`, `ends` and `moved` are as for Pace; held: bytes.
   bool is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held);
 
  private:
@@ -91,8 +86,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // check ends a Stream whose peer is late. Call it several times in each StreamConfig::stall_timeout, and every 200 ms
   // for is_slow.
-  void check(TimePoint now, const StreamMemory& held = {});
-  // At the last check: whether the peer moved too little for what it held (rpcrdma::EarnedTime).
+  void check(TimePoint now);
+  // At the last check: whether the peer moved too little for the record that it sends, or for those that wait to be
+  // sent (MemoryPace).
   bool is_slow() const { return is_slow_; }
   // Whether a record waits for memory. The Stream asks for memory regularly; look_for_room makes it ask at once.
   bool waits_for_room() const { return no_room_; }
@@ -131,7 +127,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::uint64_t received_ = 0, sent_ = 0;               // bytes
   std::uint64_t num_records_ = 0, num_times_sent_ = 0;  // records received; how often the queue became empty
   Pace receive_pace_, send_pace_;
-  HeldMemory held_received_, held_sent_;
+  MemoryPace record_pace_, answer_pace_;
 };
 
 }  // namespace weft::onc_tcp

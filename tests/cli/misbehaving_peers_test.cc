@@ -1,4 +1,5 @@
-// Peers that fall silent, or take places and keep them: the command says so and ends, and others are served.
+// Peers that fall silent, break the protocol, or take places and keep them: the command says so and ends, and others
+// are served.
 #include <gtest/gtest.h>
 #include <signal.h>
 

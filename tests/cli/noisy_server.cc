@@ -1,6 +1,7 @@
 #include "tests/cli/noisy_server.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,6 +25,10 @@ void NoisyServer::answer_all() {
   std::array<char, 20> request{};
   for (int fd = -1; (fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
     connections_.push_back(fd);
+    // A client that says or reads nothing holds the thread for no longer.
+    const timeval limit{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (recv(fd, request.data(), request.size(), MSG_WAITALL) != ssize_t(request.size())) continue;
     send(fd, reply.data(), reply.size(), MSG_NOSIGNAL);
   }

@@ -8,8 +8,8 @@
 
 namespace weft::testing {
 
-// NoisyServer accepts every MPA Request of revision 1 to a port of 127.0.0.1 and sends `noise` behind its MPA Reply.
-// The connections stay open to its end.
+// NoisyServer accepts every MPA Request of revision 1 to a port of 127.0.0.1 and sends `noise` right after its MPA
+// Reply. The connections stay open until it is destroyed. It serves one client after the other.
 class NoisyServer {
  public:
   explicit NoisyServer(std::string noise);

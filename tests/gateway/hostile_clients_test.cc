@@ -41,7 +41,8 @@ struct HostileClients : ToRdmaTest {
       return reply;
     };
   }
-  // A client without a Stream: it sends the test's octets and reads nothing. rcvbuf: SO_RCVBUF in octets; 0: as ever.
+  // A client without a Stream: it sends the test's octets and reads nothing. rcvbuf: SO_RCVBUF in octets; 0: the
+  // system's default.
   tcp::socket& connect_raw(const char* from = "127.0.0.1", int rcvbuf = 0) {
     tcp::socket& socket = raw.emplace_back(io, tcp::v4());
     if (rcvbuf != 0) socket.set_option(boost::asio::socket_base::receive_buffer_size(rcvbuf));
@@ -168,22 +169,48 @@ TEST_F(HostileClients, AskingWithoutReadingIsBoundedByTheRoomAlone) {
   expect_served();
 }
 
-// Each reads 1 MB a second and holds all that it may. A newcomer of the same address waits for no second.
-TEST_F(HostileClients, ReadingLittleKeepsMemoryFromOthersForNoLongerThanItEarns) {
-  const Octets stream = many_reads();
-  for (int i = 0; i < 12; ++i) put(connect_raw("127.0.0.1", 128 << 10), stream);
-  TcpEnd& client = connect();
-  client.send(nfs_call(0x902, kRead, read_args(kMib)));
-  std::vector<std::uint8_t> into(200 << 10);
-  for (std::chrono::milliseconds time(0); time < std::chrono::seconds(1); time += ToRdma::kCheckEvery) {
+struct SlowClients : HostileClients {
+  // Its socket takes little beside what it reads.
+  tcp::socket& connect_slow(const char* from, const Octets& asks) {
+    tcp::socket& socket = connect_raw(from, 128 << 10);
+    put(socket, asks);
+    return socket;
+  }
+  void read_from_all(std::size_t len) {
+    std::vector<std::uint8_t> into(len);
     for (tcp::socket& socket : raw) {
       boost::system::error_code error;
       socket.read_some(boost::asio::buffer(into), error);
     }
+  }
+};
+
+// Each reads 1 MB a second and holds all that it may. A newcomer of the same address waits less than a second.
+TEST_F(SlowClients, ReadingLittleKeepsMemoryFromOthersForNoLongerThanItEarns) {
+  for (int i = 0; i < 12; ++i) connect_slow("127.0.0.1", many_reads());
+  TcpEnd& client = connect();
+  client.send(nfs_call(0x902, kRead, read_args(kMib)));
+  for (std::chrono::milliseconds time(0); time < std::chrono::seconds(1); time += ToRdma::kCheckEvery) {
+    read_from_all(200 << 10);
     pass(ToRdma::kCheckEvery);
   }
   EXPECT_FALSE(client.ended);
   EXPECT_EQ(client.records.size(), 1u);
+}
+
+// A client waits for room that it holds itself. Neither it nor a slow client of an address with less gives way.
+TEST_F(SlowClients, WaitingForOnesOwnMemoryEndsNobody) {
+  config.stream.high_water = std::size_t{16} << 30;
+  start_gateway();
+  tcp::socket& waits = connect_slow("127.0.0.1", many_reads());
+  tcp::socket& holds_less =
+      connect_slow("127.0.0.3", as_stream({nfs_call(1, kRead, read_args(kMib)), nfs_call(2, kRead, read_args(kMib))}));
+  for (int i = 0; i < 15; ++i) {
+    read_from_all(10 << 10);
+    pass(ToRdma::kCheckEvery);
+  }
+  EXPECT_FALSE(is_gone(waits));
+  EXPECT_FALSE(is_gone(holds_less));
 }
 
 // Calls of a program that the gateway refuses itself.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ class Random {
   template <typename T>
   const T& pick(const std::vector<T>& from) {
     return from[between(0, from.size() - 1)];
+  }
+  template <typename T>
+  T pick(std::initializer_list<T> from) {
+    return from.begin()[between(0, from.size() - 1)];
   }
 
  private:
