@@ -4,6 +4,7 @@
 #include <array>
 
 #include "apps/nfs3/codec.h"
+#include "apps/serve/backend/reply_limits.h"
 #include "rpcrdma/xdr/xdr.h"
 
 namespace weft::serve {
@@ -43,7 +44,7 @@ microseconds names(const ServedCall& call, const BulkArgs&) {
 }
 microseconds names_and_files(const ServedCall& call, const BulkArgs&) {
   const auto list = parsed<nfs3::ReaddirplusArgs>(call);
-  return list ? cost_of(list->maxcount, kOfFiles) : microseconds(0);
+  return list ? cost_of(std::min(list->maxcount, kMaxReaddirplusReply), kOfFiles) : microseconds(0);
 }
 
 // Whether a Call waits for a device to write.

@@ -8,6 +8,7 @@
 
 #include "apps/nfs3/codec.h"
 #include "apps/serve/backend/nfs_status.h"
+#include "apps/serve/backend/reply_limits.h"
 #include "tests/serve/fixture.h"
 
 // Small slips in the backend that other tests miss: fields that no other test checks, and the edges of limits.
@@ -296,12 +297,12 @@ TEST_F(EdgesTest, AReplyOfADirectoryHasALimitOfItsOwn) {
   };
   const nfs3::ReaddirRes plain = backend->readdir({big, 0, {}, 0xffffffff});
   EXPECT_FALSE(plain.eof);
-  EXPECT_LE(len(plain), (std::size_t{1} << 20) + 4);
-  EXPECT_GT(len(plain), (std::size_t{1} << 20) - 600);
+  EXPECT_LE(len(plain), kMaxReaddirReply + 4);
+  EXPECT_GT(len(plain), kMaxReaddirReply - 600);
   const nfs3::ReaddirplusRes plus = backend->readdirplus({big, 0, {}, 0xffffffff, 0xffffffff});
   EXPECT_FALSE(plus.eof);
-  EXPECT_LE(len(plus), (std::size_t{1} << 20) + 4);
-  EXPECT_GT(len(plus), (std::size_t{1} << 20) - 1200);
+  EXPECT_LE(len(plus), kMaxReaddirplusReply + 4);
+  EXPECT_GT(len(plus), kMaxReaddirplusReply - 1200);
 }
 
 // A synced file needs no second sync when it is closed to make room for others.

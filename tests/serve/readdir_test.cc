@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apps/nfs3/codec.h"
+#include "apps/serve/backend/reply_limits.h"
 #include "tests/serve/fixture.h"
 
 // READDIR and READDIRPLUS.
@@ -147,6 +148,26 @@ TEST_F(ReaddirTest, PlusGivesHandlesAndAttributes) {
     args.cookieverf = res.cookieverf;
   }
   EXPECT_EQ(seen.size(), 54u);
+}
+
+// Whatever the client has room for: the lookups of one call keep a worker from others.
+TEST_F(ReaddirTest, PlusLooksUpABoundedNumber) {
+  fill(1500);
+  EXPECT_TRUE(backend->readdir({root(), 0, {}, 1 << 20}).eof);
+  std::size_t num_entries = 0, num_calls = 0;
+  nfs3::ReaddirplusArgs args{.dir = root(), .cookie = 0, .cookieverf = {}, .dircount = 1 << 20, .maxcount = 1 << 20};
+  for (bool eof = false; !eof; ++num_calls) {
+    const nfs3::ReaddirplusRes res = backend->readdirplus(args);
+    ASSERT_EQ(res.status, Nfsstat3::kOk);
+    ASSERT_FALSE(res.entries.empty());
+    EXPECT_LE(results_len(res), kMaxReaddirplusReply);
+    num_entries += res.entries.size();
+    args.cookie = res.entries.back().cookie;
+    args.cookieverf = res.cookieverf;
+    eof = res.eof;
+  }
+  EXPECT_EQ(num_entries, 1502u);
+  EXPECT_GT(num_calls, 1u);
 }
 
 TEST_F(ReaddirTest, DircountHoldsNames) {

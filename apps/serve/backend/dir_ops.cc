@@ -4,6 +4,7 @@
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/backend/nfs_status.h"
+#include "apps/serve/backend/reply_limits.h"
 #include "apps/serve/export/dir_listing.h"
 
 // READDIR and READDIRPLUS.
@@ -16,9 +17,6 @@ namespace {
 // Cookies are good for as long as the directory lives, so all directories of one kind share one verifier.
 constexpr nfs3::Verf kFilesystemVerf = {'w', 'e', 'f', 't', 'd', 'o', 'f', 'f'};
 constexpr nfs3::Verf kByNameVerf = {'w', 'e', 'f', 't', 'n', 'a', 'm', 'e'};
-
-// Octets of one reply at most, whatever the client asks for.
-constexpr std::uint32_t kMaxReply = 1 << 20;
 
 Nfsstat3 to_status(Errno error) {
   return error == Errno{EBADE} ? Nfsstat3::kBadCookie : to_nfsstat3(error);
@@ -78,7 +76,7 @@ Res Backend::list_into(const Args& args, std::size_t limit, std::size_t entry_co
 }
 
 nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
-  const std::size_t limit = std::min(args.count, kMaxReply);
+  const std::size_t limit = std::min(args.count, kMaxReaddirReply);
   std::size_t used = nfs3::readdir_base_len(true);
   return list_into<nfs3::ReaddirArgs, nfs3::ReaddirRes>(
       args, limit, nfs3::entry_len(0), [&](const Node&, DirEntry& entry, nfs3::ReaddirRes& res) {
@@ -90,7 +88,7 @@ nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
 }
 
 nfs3::ReaddirplusRes Backend::readdirplus(const nfs3::ReaddirplusArgs& args) {
-  const std::size_t limit = std::min(args.maxcount, kMaxReply);
+  const std::size_t limit = std::min(args.maxcount, kMaxReaddirplusReply);
   std::size_t used = nfs3::readdir_base_len(true), used_names = 0;
   return list_into<nfs3::ReaddirplusArgs, nfs3::ReaddirplusRes>(
       args, limit, nfs3::entryplus_len(0, true, HandleCodec::kHandleLen),
