@@ -153,25 +153,33 @@ bool ToRdma::make_place(const std::string& address) {
   return true;
 }
 
-// For each client that waits one slow client gives way: another one, and none of an address that holds less.
+// One slow client gives way for each client that waits. It is another client. Its address is the same, or held more
+// when this check began.
 void ToRdma::make_room() {
-  std::vector<Session*> slow;
-  for (const auto& session : sessions_)
-    if (!session->is_over() && session->held_slowly() != 0) slow.push_back(session.get());
-  if (slow.empty()) return;
   const auto used_by = [this](const Session& of) {
     return calls_->used_by(of.address()) + replies_->used_by(of.address());
   };
+  struct Slow {
+    Session* session;
+    std::size_t held, used_by_address;
+  };
+  std::vector<Slow> slow;
+  for (const auto& session : sessions_) {
+    const std::size_t held = session->is_over() ? 0 : session->held_slowly();
+    if (held != 0) slow.push_back({session.get(), held, used_by(*session)});
+  }
+  if (slow.empty()) return;
   for (const auto& waiter : sessions_) {
     const auto since = waiter->waits_since();
     if (waiter->is_over() || !since || now_ - *since < kCheckEvery) continue;
-    Session* most = nullptr;
-    for (Session* session : slow) {
-      if (session->is_over() || session == waiter.get()) continue;
-      if (session->address() != waiter->address() && used_by(*session) <= used_by(*waiter)) continue;
-      if (most == nullptr || session->held_slowly() > most->held_slowly()) most = session;
+    const std::size_t used = used_by(*waiter);
+    const Slow* most = nullptr;
+    for (const Slow& one : slow) {
+      if (one.session->is_over() || one.session == waiter.get()) continue;
+      if (one.used_by_address <= used && one.session->address() != waiter->address()) continue;
+      if (most == nullptr || one.held > most->held) most = &one;
     }
-    if (most != nullptr) most->give_way("it is slow, and others wait for the memory that it holds");
+    if (most != nullptr) most->session->give_way("it is slow, and others wait for the memory that it holds");
   }
 }
 

@@ -39,6 +39,7 @@ class Room {
   std::shared_ptr<Client> enter(const std::string& address);
 
   std::size_t used() const { return static_cast<std::size_t>(ledger_.held()); }
+  // The bytes that the clients of an address hold together.
   std::size_t used_by(const std::string& address) const { return static_cast<std::size_t>(ledger_.held_by(address)); }
   // How often bytes were given back. A refused client need not ask again before this changes.
   std::uint64_t num_returns() const { return ledger_.num_returns(); }

@@ -42,7 +42,7 @@ struct StreamConfig {
   std::size_t least_moved = 64 << 10;
 };
 
-// Pace tells whether owed data moves fast enough. Its owner passes the time.
+// Pace judges whether owed data moves fast enough. Its owner passes the time.
 class Pace {
  public:
   // Whether, for all of `timeout`, data was owed, `ends` did not change, and `moved` grew by less than `least`.
@@ -54,8 +54,8 @@ class Pace {
   std::uint64_t ends_ = 0, moved_ = 0;  // at that time
 };
 
-// MemoryPace tells whether a peer that owes data moves it fast enough for the memory that it holds meanwhile, and that
-// others may want (rpcrdma::EarnedTime). Its owner passes the time.
+// MemoryPace judges a peer that owes data by the memory that it holds meanwhile. The more the peer holds, the faster it
+// has to move (rpcrdma::EarnedTime). Its owner passes the time.
 class MemoryPace {
  public:
   // Whether the peer has used up the time that it earned. It has 0.4 s, and earns four seconds by moving as many bytes

@@ -25,7 +25,7 @@ void NoisyServer::answer_all() {
   std::array<char, 20> request{};
   for (int fd = -1; (fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
     connections_.push_back(fd);
-    // A client that says or reads nothing holds the thread for no longer.
+    // A client that says or reads nothing holds the thread for ten seconds at most.
     const timeval limit{.tv_sec = 10, .tv_usec = 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);

@@ -124,8 +124,8 @@ class Exhaust : public serve::testing::ServeWorld, public ::testing::WithParamIn
     request();
     EXPECT_LE(siege_.now() - start, kMost) << what;
   }
-  // MOUNT has threads and a clock of its own, so the Calls that its disk thread answers meanwhile are counted: those
-  // that were there, one of each place, and half as many.
+  // MOUNT has threads and a clock of its own, so Calls are counted instead of time. A Call of each place may wait
+  // already. Half as many more may be answered before this one.
   template <typename F>
   void within_counted_calls(const char* what, F request) {
     const std::uint64_t before = num_mount_calls_;
