@@ -125,11 +125,19 @@ class FairLine {
   template <typename Member>
   struct Order {
     std::map<Place, Member*> line;
-    Amount floor = 0;           // received by the one that was next last
-    Amount most = 0;            // the most that a member has received
-    Amount gone = 0;            // the most that a client had received when it went; addresses have `debts_`
-    Amount door = 0;            // where the first turns of newcomers began, and what these turns cost
-    std::size_t num_first = 0;  // of these turns
+    Amount floor = 0;      // received by the one that was next last
+    Amount most = 0;       // the most that a member has received
+    Amount gone = 0;       // the most that a client had received when it went; addresses have `debts_`
+    Amount door = 0;       // where the first turns of newcomers began, and what these turns cost
+    double num_first = 0;  // of these turns, those by which the door exceeds the floor
+
+    // First turns that the floor has passed keep no newcomer back any more.
+    void raise_floor(Amount to) {
+      const Amount now = std::max(floor, to);
+      const Amount before = door - std::min(door, floor), left = door - std::min(door, now);
+      num_first = left == 0 ? 0 : num_first * static_cast<double>(left) / static_cast<double>(before);
+      floor = now;
+    }
   };
   struct Address;
   struct Member {
@@ -234,7 +242,10 @@ template <typename T>
 template <typename M>
 Amount FairLine<T>::beginning(const Order<M>& order, Amount expected, Amount debt) {
   Amount ahead = std::max({order.floor, order.most, order.door}) - order.floor;
-  if (expected != 0) ahead = std::min(ahead, (1 + order.num_first) * expected);
+  if (expected != 0) {
+    const double least = (1 + order.num_first) * static_cast<double>(expected);
+    if (least < static_cast<double>(ahead)) ahead = static_cast<Amount>(least);
+  }
   return std::max(order.floor + ahead, debt);
 }
 
@@ -251,16 +262,15 @@ void FairLine<T>::begin_turn(M& member, Order<M>& order) {
   Received& received = member.received;
   // A member whose turn it was would have begun before the floor came so far.
   if (member.waits() && order.floor > member.place.due) received.sum += order.floor - member.place.due;
-  order.floor = std::max(order.floor, received.sum);
+  order.raise_floor(received.sum);
   if (received.turns == Turns::kNone) {
     received.turns = Turns::kFirst;
-    if (order.door <= received.sum) order.num_first = 0;
     order.door = std::max(order.door, received.sum);
     ++order.num_first;
   } else if (received.turns == Turns::kFirst) {
     received.turns = Turns::kMore;
     order.door -= std::min(order.door, received.in_door);
-    order.num_first -= std::min<std::size_t>(order.num_first, 1);
+    order.num_first -= std::min(order.num_first, 1.0);
   }
 }
 

@@ -82,6 +82,34 @@ TEST(FairLine, NewcomersThatExpectLittleWinNoMoreThanOneClient) {
   EXPECT_GT(other + other / 4, newcomers);
 }
 
+// They come faster than they are served, and leave when they have waited for a while. However long this has gone on, it
+// is next after as many of their turns as it expects less than they do.
+TEST(FairLine, AmongAStreamOfNewcomersTheOneThatExpectsLittleIsSoonNext) {
+  constexpr std::uint64_t kPerTurn = 5, kPatience = 800;
+  for (const int turns_before : {200, 2000, 20000}) {
+    Line line;
+    std::uint64_t last = 0;
+    const auto step = [&] {
+      for (std::uint64_t i = 0; i < kPerTurn; ++i) {
+        line.push({++last, "a"}, 0, 13000);
+        if (last > kPatience) line.remove(last - kPatience);
+      }
+      const auto taken = line.take();
+      if (taken) {
+        line.done(*taken, 13000);
+        line.remove(taken->client);
+      }
+      return taken ? taken->client : 0;
+    };
+    for (int i = 0; i < turns_before; ++i) step();
+    const std::uint64_t newcomer = std::uint64_t{1} << 40;
+    line.push({newcomer, "a"}, 0, 500);
+    int waited = 0;
+    while (step() != newcomer && waited < 1000) ++waited;
+    EXPECT_LE(waited, 12) << turns_before;
+  }
+}
+
 TEST(FairLine, AddressesReceiveEquallyWhateverTheirNumberOfClients) {
   Line line;
   std::map<std::uint64_t, Amount> cost_of{{0, 700}};
