@@ -23,10 +23,18 @@ Ledger::Bounds memory_bounds(const Budget::Bounds& bounds) {
           .one_may_exceed = true};
 }
 
+Ledger::Bounds slow_bounds(const Budget::Bounds& bounds) {
+  const auto part = [](std::size_t octets) { return amount_of(octets == SIZE_MAX ? octets : octets / 4); };
+  return {.address = part(bounds.address), .all = part(bounds.all), .leaves_as_much = bounds.address != SIZE_MAX};
+}
+
 }  // namespace
 
 Budget::Budget(const Bounds& bounds)
-    : bounds_(bounds), memory_(memory_bounds(bounds)), finishing_({.all = bounds.finishing}) {}
+    : bounds_(bounds),
+      memory_(memory_bounds(bounds)),
+      finishing_({.all = bounds.finishing}),
+      slow_(slow_bounds(bounds)) {}
 
 void Budget::admit_waiting() {
   const std::uint64_t num_returns = memory_.num_returns() + finishing_.num_returns();
@@ -85,6 +93,17 @@ BudgetShare::Verdict BudgetShare::take(Lease& lease, std::size_t octets) {
     line_of(Line::kNew).serve_at_once({number_, client_.address()}, octets);
   }
   return verdict;
+}
+
+bool BudgetShare::has_slow(std::size_t octets) {
+  if (!slow_) slow_ = budget_.slow_.enter(client_.address());
+  return slow_.asks(octets) == Verdict::kFits;
+}
+
+bool BudgetShare::take_slow(CallLease& lease, std::size_t octets) {
+  if (!has_slow(octets)) return false;
+  lease.slow = slow_.take(octets);
+  return bool{lease.slow};
 }
 
 // While the connection that is next waits for more of these octets, no other one takes any.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +20,26 @@ class Responder;
 struct CallLease {
   Lease shared;
   Lease finishing;  // of the octets that are kept for Calls that have begun
+  Lease slow;       // of the part of `shared` that slow Calls may have (ResultsOf::is_slow)
 
   struct Amounts {
     Amount shared = 0, finishing = 0;
   };
   Amounts amounts() const { return {shared.amount(), finishing.amount()}; }
+  // For a Call that does not begin yet.
   void shrink(const Amounts& to) {
     (void)shared.resize(to.shared);
     (void)finishing.resize(to.finishing);
+    slow.end();
+  }
+  void give_back(std::size_t octets) {
+    (void)shared.resize(shared.amount() - std::min<Amount>(octets, shared.amount()));
   }
   std::size_t octets() const { return static_cast<std::size_t>(shared.amount() + finishing.amount()); }
   void end() {
     shared.end();
     finishing.end();
+    slow.end();
   }
 };
 
@@ -42,6 +50,10 @@ struct CallLease {
 // With a bound for each address, an address holds at most as much as it leaves free, and a connection at most as much
 // as it leaves to its address (Ledger::Bounds::leaves_as_much). So octets are left for every other address, and for
 // smaller Calls of the same one. A Call beyond the bound of its connection may run alone.
+//
+// Calls that may hold their memory for a while before anything is done for them (ResultsOf::is_slow) have what is
+// guaranteed to their connections, and a quarter of the rest. So other Calls find room, however many of these there
+// are.
 //
 // A Call that came in parts holds the memory of its parts while it waits for the memory of its chunks and results.
 // Such Calls could wait for each other for ever. So they are first in line, and `finishing` more octets are for them
@@ -81,6 +93,7 @@ class Budget {
   const Bounds bounds_;
   Ledger memory_;
   Ledger finishing_;
+  Ledger slow_;
   std::array<Line, kNumLines> lines_;
   std::uint64_t last_number_ = 0;
   std::uint64_t seen_returns_ = 0;
@@ -105,7 +118,11 @@ class BudgetShare {
   // take adds octets to the Lease.
   [[nodiscard]] Verdict take(Lease& lease, std::size_t octets);
   [[nodiscard]] Verdict take(CallLease& lease, std::size_t octets) { return take(lease.shared, octets); }
-  // The same for a Call that came in parts.
+  // Whether a slow Call may take so many octets beyond the guarantee. take_slow lets it.
+  bool has_slow(std::size_t octets);
+  [[nodiscard]] bool take_slow(CallLease& lease, std::size_t octets);
+  std::size_t guaranteed() const { return budget_.bounds_.guaranteed; }
+  // The same as take for a Call that came in parts.
   [[nodiscard]] Verdict finish(CallLease& lease, std::size_t octets);
 
   std::size_t held() const { return static_cast<std::size_t>(client_.held() + finishing_.held()); }
@@ -147,6 +164,7 @@ class BudgetShare {
   const std::uint64_t number_;
   Ledger::Client client_;
   Ledger::Client finishing_;  // from the first Call on that needs it
+  Ledger::Client slow_;       // the same
   std::array<Wish, Budget::kNumLines> wishes_;
   bool is_known_ = false;  // to the lines
 };

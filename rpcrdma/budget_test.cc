@@ -43,10 +43,10 @@ struct BudgetTest : ::testing::Test {
     }
 
     // A READ that offers room for so many bytes.
-    void call(std::size_t room) {
+    void call(std::size_t room, std::uint32_t procedure = kRead) {
       Octets rpc;
       xdr::XdrWriter out(rpc);
-      emit_call(out, {++xid, kTestProgram, kTestVersion, kRead, {}, {}});
+      emit_call(out, {++xid, kTestProgram, kTestVersion, procedure, {}, {}});
       v1::Header header;
       header.xid = xid;
       header.credit = 32;
@@ -147,6 +147,40 @@ TEST_F(BudgetTest, AnAddressThatAsksForAllLeavesTheOthersTheirs) {
     other.call(kMib);
     EXPECT_EQ(other.num_served(), i);
   }
+}
+
+// Many connections with Calls for which the service may do nothing for a while.
+TEST_F(BudgetTest, SlowCallsLeaveMemoryToTheOthersOfTheirAddress) {
+  programs[0].results_of = [](std::uint32_t procedure) { return ResultsOf{.is_slow = procedure == kNull}; };
+  constexpr std::size_t kConnections = 200, kCalls = 8;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    End& slow = open("198.51.100.1");
+    for (std::size_t call = 0; call < kCalls; ++call) slow.call(64 << 10, kNull);
+    EXPECT_GE(slow.num_served(), 1u) << "what each connection has for itself";
+  }
+  EXPECT_LE(budget().used(), 16 * kMib);
+  EXPECT_GE(budget().used(), 8 * kMib) << "it is used all the same";
+  // A READ is not behind them, neither of a newcomer nor of a connection with a slow Call.
+  End& other = open("198.51.100.1");
+  other.call(64 << 10, kNull);
+  for (std::size_t i = 2; i <= 4; ++i) {
+    other.call(kMib);
+    EXPECT_EQ(other.num_served(), i);
+  }
+  // Nor behind those of its own connection.
+  const std::size_t before = other.num_served();
+  for (int i = 0; i < 3; ++i) other.call(64 << 10, kNull);
+  EXPECT_EQ(other.num_served(), before);
+  other.call(kMib);
+  EXPECT_EQ(other.num_served(), before + 1);
+  // All slow Calls are served in their turns.
+  std::size_t num = 0;
+  for (; !service.calls.empty(); ++num) {
+    const auto oldest = std::ranges::find_if(
+        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
+    (*oldest)->answer_one();
+  }
+  EXPECT_EQ(num, kConnections * kCalls + 4 + 4);
 }
 
 TEST_F(BudgetTest, ACallThatIsMoreThanAnAddressMayHoldIsNotServed) {

@@ -206,6 +206,9 @@ class Responder {
   bool is_idempotent(const Call& call);
   static bool may_place_results(const Call& call);
   std::size_t result_room(const Call& call) const;
+  static ResultsOf results_of(const Call& call);
+  bool is_slow(const Call& call) const;
+  bool waits_as_slow(const Call& call);
 
   // Answers going out (responder_reply.cc).
   // why: for the log.

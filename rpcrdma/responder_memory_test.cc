@@ -94,5 +94,33 @@ TEST_F(ResponderMemoryTest, ResultRoomIsTheLargestWayThatTheCallOffers) {
   EXPECT_EQ(room_with(huge), 100000u) << "nobody fills more than max_item";
 }
 
+// Whatever room its chunks offer.
+TEST_F(ResponderMemoryTest, ACallHoldsNoMoreThanTheLongestResultsOfItsProcedure) {
+  open({.reply_threshold = 4096, .max_item = 100000});
+  for (ServedProgram& program : end->programs) {
+    program.results_of = [](std::uint32_t procedure) {
+      return ResultsOf{.longest = procedure == kRead ? 30000u : 100u};
+    };
+  }
+  const auto used_by = [&](std::uint32_t procedure, const v1::Header& header) {
+    std::size_t used = 0;
+    end->service.answer = [&](ServedCall& served) {
+      used = end->budget.used();
+      EXPECT_EQ(served.result_room, used);
+      end->responder->reply(served.id, {});
+    };
+    call(procedure, header);
+    return used;
+  };
+  v1::Header item, reply_chunk, small;
+  item.lists.write_list = {{writable(90000)}};
+  reply_chunk.lists.reply_chunk = SegmentArray{writable(90000)};
+  small.lists.reply_chunk = SegmentArray{writable(20000)};
+  EXPECT_EQ(used_by(kRead, item), 30000u);
+  EXPECT_EQ(used_by(kRead, reply_chunk), 30000u);
+  EXPECT_EQ(used_by(kRead, small), 20000u);
+  EXPECT_EQ(used_by(kNull, reply_chunk), 4096u) << "as much as fits a message";
+}
+
 }  // namespace
 }  // namespace weft::rpcrdma::testing

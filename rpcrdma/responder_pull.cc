@@ -9,14 +9,21 @@
 // The part of the Responder that gives Calls their share of memory, pulls their Read chunks, and hands them over.
 namespace weft::rpcrdma {
 
+ResultsOf Responder::results_of(const Call& call) {
+  const bool is_known = call.program != nullptr && call.program->results_of != nullptr;
+  return is_known ? call.program->results_of(call.rpc.procedure) : ResultsOf{};
+}
+
 // Octets that Server::buffers() must have for the results: the Call's room for results. A client with continuation does
 // not tell how much it expects without chunks: as much as ours.
 std::size_t Responder::result_room(const Call& call) const {
   std::uint64_t items = 0;
   for (const Chunk& chunk : call.lists.write_chunks()) items += chunk.length;
+  std::uint64_t offered = items;
+  if (call.lists.reply_chunk() != nullptr) offered = std::max(offered, call.lists.reply_chunk()->length);
+  offered = std::min<std::uint64_t>(offered, results_of(call).longest);
   const std::size_t least = rules_.max_continued != 0 ? kContinuedResults : 0;
-  std::uint64_t room = std::max<std::uint64_t>({rules_.threshold, least, items});
-  if (call.lists.reply_chunk() != nullptr) room = std::max(room, call.lists.reply_chunk()->length);
+  const std::uint64_t room = std::max<std::uint64_t>({rules_.threshold, least, offered});
   return static_cast<std::size_t>(std::min<std::uint64_t>(room, config_.max_item));
 }
 
@@ -70,7 +77,7 @@ void Responder::start_waiting() {
   for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
     const Call& call = call_at(waiting_[at]);
     const bool is_begun = call.lease.octets() != 0;
-    if (is_at_limit && !is_begun) {
+    if ((is_at_limit && !is_begun) || waits_as_slow(call)) {
       ++at;
       continue;
     }
@@ -88,6 +95,17 @@ void Responder::start_waiting() {
   }
   settle_line();
   link_.credits().grants.set_short(is_short());
+}
+
+// Calls in parts have begun, and hold memory already.
+bool Responder::is_slow(const Call& call) const {
+  return call.lease.octets() == 0 && results_of(call).is_slow && call.need <= share_.guaranteed();
+}
+
+// Whether it waits for the part of slow Calls. It is looked at again when a Call of this connection ends; one is under
+// way, or else the Call would be within the guarantee. Other Calls of the connection pass it.
+bool Responder::waits_as_slow(const Call& call) {
+  return is_slow(call) && !share_.is_guaranteed(call.need) && !share_.has_slow(call.need);
 }
 
 void Responder::settle_line() {
@@ -132,8 +150,12 @@ BudgetShare::Verdict Responder::start_begun() {
 // The next Call that is beyond the guarantee, or the parts of the one that is coming.
 BudgetShare::Verdict Responder::start_new() {
   using Verdict = BudgetShare::Verdict;
-  while (!waiting_.empty() && !endpoint_.failure()) {
-    const Verdict verdict = start_call(0, Start::kNew);
+  for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
+    if (waits_as_slow(call_at(waiting_[at]))) {
+      ++at;
+      continue;
+    }
+    const Verdict verdict = start_call(at, Start::kNew);
     if (verdict == Verdict::kClient) break;
     if (verdict != Verdict::kFits || turn_cost_ != 0) return verdict;
   }
@@ -185,9 +207,11 @@ void Responder::give_up_waiting() {
 BudgetShare::Verdict Responder::take_for(Call& call, Start start) {
   const bool is_guaranteed = share_.is_guaranteed(call.need);
   if (start == Start::kGuaranteed && !is_guaranteed) return BudgetShare::Verdict::kAddress;
+  if (!is_guaranteed && is_slow(call) && !share_.take_slow(call.lease, call.need)) return BudgetShare::Verdict::kClient;
   const auto verdict =
       start == Start::kBegun ? share_.finish(call.lease, call.need) : share_.take(call.lease, call.need);
   if (verdict == BudgetShare::Verdict::kFits && !is_guaranteed) turn_cost_ += call.need;
+  if (verdict != BudgetShare::Verdict::kFits) call.lease.slow.end();
   return verdict;
 }
 
@@ -302,6 +326,14 @@ void Responder::pulled(CallSlot slot) {
   call.pulls.clear();
   if (!was_message) return deliver(slot);
   if (!parse_payload(slot, call.message.octets())) return;
+  // Now its procedure is known, whose results may need less.
+  const std::size_t need = std::min(need_of(call), call.need);
+  call.lease.give_back(call.need - need);
+  call.need = need;
+  const bool is_beyond = share_.held() > share_.guaranteed();
+  if (is_beyond && results_of(call).is_slow && !share_.take_slow(call.lease, call.need)) {
+    return answer_stat(slot, AcceptStat::kSystemErr, "no memory for its results");
+  }
   // The octets of the items are in the budget already. Only memory is missing.
   if (!take_items(call, pool_)) return answer_stat(slot, AcceptStat::kSystemErr, "no memory for its items");
   pull_items_or_deliver(slot);

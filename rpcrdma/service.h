@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "rpcrdma/binding.h"
@@ -26,6 +28,17 @@ class Service {
   virtual void on_end(const ConnectionEnd&) {}
 };
 
+// ResultsOf is what a service knows about the results of a procedure, for the memory that its Calls hold.
+struct ResultsOf {
+  // The most octets that the service answers, items included. A Call whose chunks offer more room holds no more memory
+  // than that.
+  std::size_t longest = SIZE_MAX;
+  // Whether Calls may hold their memory for a while before the service begins with them. A connection has such Calls
+  // within ServerConfig::min_buffered_per_connection, and more while all of them together hold less than a quarter of
+  // the other memory (Budget). Calls that may need more than min_buffered_per_connection are as all others.
+  bool is_slow = false;
+};
+
 // ServedProgram is one program and version that a server offers. The Server itself answers PROG_UNAVAIL, PROG_MISMATCH
 // and RPC_MISMATCH.
 struct ServedProgram {
@@ -41,6 +54,8 @@ struct ServedProgram {
   // the server keeps their Replies (ServerConfig::duplicate_requests). The service then also answers Calls whose
   // connection is gone. Not for programs whose sessions already do this, as the sessions of NFSv4.1 do.
   bool keeps_replies = false;
+  // results_of describes the results of a procedure. Empty: of none is anything known.
+  ResultsOf (*results_of)(std::uint32_t procedure) = nullptr;
 };
 
 }  // namespace weft::rpcrdma

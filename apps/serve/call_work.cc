@@ -40,11 +40,11 @@ microseconds data(const ServedCall&, const BulkArgs& args) {
 }
 microseconds names(const ServedCall& call, const BulkArgs&) {
   const auto list = parsed<nfs3::ReaddirArgs>(call);
-  return list ? cost_of(list->count, kOfNames) : microseconds(0);
+  return list ? cost_of(std::min(list->count, kMaxListReply), kOfNames) : microseconds(0);
 }
 microseconds names_and_files(const ServedCall& call, const BulkArgs&) {
   const auto list = parsed<nfs3::ReaddirplusArgs>(call);
-  return list ? cost_of(std::min(list->maxcount, kMaxReaddirplusReply), kOfFiles) : microseconds(0);
+  return list ? cost_of(std::min(list->maxcount, kMaxListReply), kOfFiles) : microseconds(0);
 }
 
 // Whether a Call waits for a device to write.

@@ -5,6 +5,7 @@
 #include "apps/common/address.h"
 #include "apps/common/command.h"
 #include "apps/common/progress.h"
+#include "apps/serve/backend/reply_limits.h"
 #include "base/address.h"
 #include "fmt/format.h"
 #include "nfsulb/nfs3.h"
@@ -46,8 +47,10 @@ absl::StatusOr<std::unique_ptr<ServeApp>> ServeApp::start(const ServeConfig& con
   app->pool_ = std::make_unique<DiskPool>(config.pool);
   app->service_ = std::make_unique<NfsService>(*app->backend_, *app->pool_);
 
-  const std::array programs = {rpcrdma::ServedProgram{
-      .binding = &nfsulb::nfs3_binding(), .service = app->service_.get(), .keeps_replies = true}};
+  const std::array programs = {rpcrdma::ServedProgram{.binding = &nfsulb::nfs3_binding(),
+                                                      .service = app->service_.get(),
+                                                      .keeps_replies = true,
+                                                      .results_of = results_of}};
   auto server = rpcrdma::Server::listen(device, config.listen, programs, config.rpc);
   if (!server.ok())
     return apps::to_status(server.error(), fmt::format("cannot listen for RDMA at {} (choose another --listen)",

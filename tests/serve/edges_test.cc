@@ -297,12 +297,12 @@ TEST_F(EdgesTest, AReplyOfADirectoryHasALimitOfItsOwn) {
   };
   const nfs3::ReaddirRes plain = backend->readdir({big, 0, {}, 0xffffffff});
   EXPECT_FALSE(plain.eof);
-  EXPECT_LE(len(plain), kMaxReaddirReply + 4);
-  EXPECT_GT(len(plain), kMaxReaddirReply - 600);
+  EXPECT_LE(len(plain), kMaxListReply + 4);
+  EXPECT_GT(len(plain), kMaxListReply - 600);
   const nfs3::ReaddirplusRes plus = backend->readdirplus({big, 0, {}, 0xffffffff, 0xffffffff});
   EXPECT_FALSE(plus.eof);
-  EXPECT_LE(len(plus), kMaxReaddirplusReply + 4);
-  EXPECT_GT(len(plus), kMaxReaddirplusReply - 1200);
+  EXPECT_LE(len(plus), kMaxListReply + 4);
+  EXPECT_GT(len(plus), kMaxListReply - 1200);
 }
 
 // A synced file needs no second sync when it is closed to make room for others.

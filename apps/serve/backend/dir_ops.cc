@@ -76,7 +76,7 @@ Res Backend::list_into(const Args& args, std::size_t limit, std::size_t entry_co
 }
 
 nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
-  const std::size_t limit = std::min(args.count, kMaxReaddirReply);
+  const std::size_t limit = std::min(args.count, kMaxListReply);
   std::size_t used = nfs3::readdir_base_len(true);
   return list_into<nfs3::ReaddirArgs, nfs3::ReaddirRes>(
       args, limit, nfs3::entry_len(0), [&](const Node&, DirEntry& entry, nfs3::ReaddirRes& res) {
@@ -88,7 +88,7 @@ nfs3::ReaddirRes Backend::readdir(const nfs3::ReaddirArgs& args) {
 }
 
 nfs3::ReaddirplusRes Backend::readdirplus(const nfs3::ReaddirplusArgs& args) {
-  const std::size_t limit = std::min(args.maxcount, kMaxReaddirplusReply);
+  const std::size_t limit = std::min(args.maxcount, kMaxListReply);
   std::size_t used = nfs3::readdir_base_len(true), used_names = 0;
   return list_into<nfs3::ReaddirplusArgs, nfs3::ReaddirplusRes>(
       args, limit, nfs3::entryplus_len(0, true, HandleCodec::kHandleLen),
