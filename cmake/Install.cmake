@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # Counts the changes of the installed headers after which programs must be compiled anew. The version of the project
 # says nothing about that.
-set(WEFT_SOVERSION 8)
+set(WEFT_SOVERSION 9)
 
 set(layers
   weft_base weft_mpa weft_ddp weft_rdmap weft_verbs_api weft_verbs_iwpm weft_verbs_soft weft_verbs_ibv weft_xdr weft_rpcrdma

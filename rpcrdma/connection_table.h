@@ -33,6 +33,7 @@ class ConnectionTable {
   };
   // Takes a place. Empty: first one of gives_way() has to be taken out.
   std::optional<Place> take(const std::string& group);
+  bool has_place(const std::string& group) const { return places_.asks(group, 1) == Ledger::Verdict::kFits; }
   void insert(Place place, std::unique_ptr<ServerConnection> connection);
   // Takes a connection out; null if there is none.
   std::unique_ptr<ServerConnection> extract(std::uint32_t serial);

@@ -22,6 +22,13 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "13 MiB more where the server speaks a version that has Calls in parts: the most that one Call needs",
      .place = "`Budget::Bounds::finishing`, `Ledger`",
      .tests = "`HostilePartsTest.WholeCallsThatWaitForEachOther`"},
+    {.name = "memory of results of Calls that may wait for a disk (READDIR, READDIRPLUS)",
+     .client = "64 KiB; more as long as it leaves as much to its address",
+     .address = "64 KiB a connection, and 16 MiB, but never more than the address leaves free",
+     .all = "64 KiB a connection, and 64 MiB: a quarter of the memory above; Calls that came in parts (version 2) have "
+            "the memory above",
+     .place = "`ServedProgram::results_of`, `BudgetShare::take_slow`, `Ledger`",
+     .tests = "`BudgetTest.SlowCallsLeaveMemoryToTheOthersOfTheirAddress`"},
     {.name = "turns of Calls that wait for this memory",
      .client = "the next turn is of the connection that received least of it",
      .address = "and of the address that received least; Calls that came in parts are first",
@@ -54,6 +61,14 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .place = "`ConnectionTable`, `ConnectionOrder`, `ServerConfig::max_connections_per_client`, `max_connections`",
      .tests = "`ServerPlacesTest.*`, `LimitsTest.SilentConnectionsGiveWayToClientsOfTheirAddress`, "
               "`AnAddressThatFillsItsPartTakesNobodyElsesPlace`"},
+    {.name = "newcomers that wait until a connection of their own address ends for them (a descriptor each)",
+     .client = "1",
+     .address = "a quarter as many as it has connections, at most 128; half of its connections end for newcomers in a "
+                "second, and where more would wait, the first in line goes in at once",
+     .all = "256, but no more than half of the connections; fewer where the limit of open files is low",
+     .place = "`ServerConfig::max_waiting`, `Arrivals`",
+     .tests = "`ArrivalsTest.*`, `ServerPlacesTest.NewcomersOfAFullAddressWait*`, "
+              "`ANewcomerThatFindsTheLineFull*`"},
     {.name = "connections that have ended, while their queue pairs are flushed (0.1 s; `--backend ibv` and `--progress "
              "threads=N` alone)",
      .client = "1",

@@ -7,6 +7,7 @@
 
 #include "base/address.h"
 #include "base/peer_group.h"
+#include "rpcrdma/arrivals.h"
 #include "rpcrdma/completion_queues.h"
 #include "rpcrdma/connection_setup.h"
 #include "rpcrdma/connection_table.h"
@@ -29,6 +30,8 @@ constexpr std::chrono::milliseconds kFlushTime{100};
 // A group of addresses may have as many of these queue pairs as connections, and at least this number. All groups
 // together may have twice as many as connections.
 constexpr std::size_t kMinFlushing = 64;
+// A device with threads divides its backlog among so many loops at most.
+constexpr int kMaxLoops = 256;
 // How often the buffers that connections share are looked at: those that nobody needs go.
 constexpr std::chrono::seconds kTrimInterval{1};
 // After so many octets pulled by at least kReadsPerTurn Reads, the server takes a turn: the messages that follow from
@@ -55,6 +58,14 @@ struct Pulled {
 }  // namespace
 
 struct Server::Impl {
+  // A peer that asks for a connection.
+  struct Newcomer {
+    sockaddr_storage peer{};
+    std::string group;
+    std::unique_ptr<verbs::CmId> id;
+    verbs::ConnParam param;
+  };
+
   verbs::Device& device;
   std::vector<ServedProgram> programs;
   std::set<Service*> services;  // of `programs`, each once
@@ -76,6 +87,7 @@ struct Server::Impl {
   std::unique_ptr<verbs::CmId> listener;
   std::optional<ServerConnection::Shared> shared;
   ConnectionTable connections;
+  Arrivals<Newcomer> arrivals;
   Flushing<ServerConnection> flushing;
   std::vector<std::uint32_t> active;  // serials of connections with work to watch
   RestWatch<std::uint32_t> resting;   // serials
@@ -90,6 +102,7 @@ struct Server::Impl {
         budget(call_memory(config)),
         duplicate_requests(config.duplicate_requests, SipHash::random_key()),
         connections(config.max_connections, max_connections_per_group(config)),
+        arrivals(max_waiting(config)),
         flushing(2 * std::max(kMinFlushing, config.max_connections),
                  std::max(kMinFlushing, max_connections_per_group(config))) {
     for (const ServedProgram& program : programs) services.insert(program.service);
@@ -98,8 +111,11 @@ struct Server::Impl {
   verbs::Status open(const sockaddr_storage& addr);
   void on_cm_event(verbs::CmEvent& event);
   void on_connect_request(verbs::CmEvent& event);
-  verbs::Status accept(ConnectionTable::Place place, std::unique_ptr<verbs::CmId> id, const verbs::ConnParam& peer);
-  std::optional<ConnectionTable::Place> take_place(const sockaddr_storage& newcomer, const std::string& group);
+  std::size_t let_in_waiting();
+  void let_in(Newcomer newcomer);
+  verbs::Status accept(ConnectionTable::Place place, Newcomer newcomer);
+  bool has_to_wait(const std::string& group);
+  std::optional<ConnectionTable::Place> take_place(const Newcomer& newcomer);
   std::size_t turn();
   std::size_t drain();
   std::size_t drain_shared_receives();
@@ -143,7 +159,8 @@ verbs::Status Server::Impl::open(const sockaddr_storage& addr) {
   if (!made_id.ok()) return made_id.error();
   listener = std::move(*made_id);
   if (auto status = listener->bind_addr(addr); !status.ok()) return status;
-  return listener->listen(config.backlog);
+  // For the device newcomers that wait are requests without an answer. All of them may be of one loop.
+  return listener->listen(config.backlog + kMaxLoops * static_cast<int>(max_waiting(config)));
 }
 
 void Server::Impl::activate(ServerConnection& connection) {
@@ -156,7 +173,9 @@ void Server::Impl::on_cm_event(verbs::CmEvent& event) {
   if (event.type == verbs::CmEventType::kConnectRequest) return on_connect_request(event);
   if (event.id == nullptr || event.id == listener.get()) return;
   ServerConnection* connection = connections.find(static_cast<std::uint32_t>(event.id->context));
-  if (connection == nullptr) return;
+  // The only event of a newcomer that waits is its end.
+  if (connection == nullptr)
+    return arrivals.drop_if([&](const Newcomer& newcomer) { return newcomer.id.get() == event.id; });
   if (event.refused_write) {
     connection->responder().on_write_refused(event.refused_write->rkey, event.refused_write->remote_addr);
   }
@@ -182,52 +201,75 @@ void Server::Impl::on_connect_request(verbs::CmEvent& event) {
     (void)event.new_id->reject({});
     return;
   }
-  const std::string group = peer_group(peer);
-  if (!flushing.has_room(group)) {
+  Newcomer newcomer{peer, peer_group(peer), std::move(event.new_id), std::move(event.param)};
+  if (!has_to_wait(newcomer.group)) return let_in(std::move(newcomer));
+  log.line(verbs::LogLevel::kDebug, address_str(peer), "waits: {} connections are of its address, and {} wait",
+           connections.num_of(newcomer.group), arrivals.num_of(newcomer.group));
+  const std::string group = newcomer.group;
+  if (auto first = arrivals.add(group, connections.num_of(group), std::move(newcomer))) let_in(std::move(*first));
+}
+
+// Whether the newcomer has to end a connection of its own group, and others of this group have just done so; or others
+// of this group wait.
+bool Server::Impl::has_to_wait(const std::string& group) {
+  if (arrivals.may_end(group, now) || (connections.has_place(group) && arrivals.num_of(group) == 0)) return false;
+  const ServerConnection* const leaves = connections.gives_way(group, now);
+  return leaves != nullptr && leaves->group() == group;
+}
+
+std::size_t Server::Impl::let_in_waiting() {
+  const auto has_place = [this](const std::string& group) { return connections.has_place(group); };
+  const std::size_t before = arrivals.size();
+  while (auto newcomer = arrivals.take_if(has_place)) let_in(std::move(*newcomer));
+  while (auto newcomer = arrivals.take_due(now)) let_in(std::move(*newcomer));
+  return before - arrivals.size();
+}
+
+void Server::Impl::let_in(Newcomer newcomer) {
+  const auto refuse = [&]<typename... Args>(fmt::format_string<Args...> why, Args&&... args) {
     ++sums.no_place;
-    log.line(verbs::LogLevel::kWarn, address_str(peer),
-             "rejected: {} connections have just ended, {} of them of its address; they keep their places for {} ms",
-             flushing.size(), flushing.num_of(group), kFlushTime.count());
-    (void)event.new_id->reject({});
-    return;
+    log.line(verbs::LogLevel::kWarn, address_str(newcomer.peer), why, std::forward<Args>(args)...);
+    (void)newcomer.id->reject({});
+  };
+  if (!flushing.has_room(newcomer.group)) {
+    return refuse(
+        "rejected: {} connections have just ended, {} of them of its address; they keep their places for {} ms",
+        flushing.size(), flushing.num_of(newcomer.group), kFlushTime.count());
   }
-  std::optional<ConnectionTable::Place> place = take_place(peer, group);
+  std::optional<ConnectionTable::Place> place = take_place(newcomer);
   if (!place) {
-    ++sums.no_place;
-    log.line(verbs::LogLevel::kWarn, address_str(peer),
-             "rejected: there are {} connections, {} of them of its address, and none gives way", connections.size(),
-             connections.num_of(group));
-    (void)event.new_id->reject({});
-    return;
+    return refuse("rejected: there are {} connections, {} of them of its address, and none gives way",
+                  connections.size(), connections.num_of(newcomer.group));
   }
+  const sockaddr_storage peer = newcomer.peer;
   // A connection that cannot be set up is closed by its id's end; the others go on.
-  if (const auto status = accept(std::move(*place), std::move(event.new_id), event.param); !status.ok()) {
+  if (const auto status = accept(std::move(*place), std::move(newcomer)); !status.ok()) {
     ++sums.not_accepted;
     log.line(verbs::LogLevel::kWarn, address_str(peer), "its connection cannot be accepted: {}",
              status.error().message);
   }
 }
 
-// Takes a place for a connection of this peer, which is of the group. If necessary it ends other connections.
-std::optional<ConnectionTable::Place> Server::Impl::take_place(const sockaddr_storage& newcomer,
-                                                               const std::string& group) {
-  std::optional<ConnectionTable::Place> place = connections.take(group);
+// Takes a place for a connection of this peer. If necessary it ends other connections.
+std::optional<ConnectionTable::Place> Server::Impl::take_place(const Newcomer& newcomer) {
+  std::optional<ConnectionTable::Place> place = connections.take(newcomer.group);
   while (!place) {
-    ServerConnection* connection = connections.gives_way(group, now);
+    ServerConnection* connection = connections.gives_way(newcomer.group, now);
     if (connection == nullptr) return {};
-    connection->note_end(EndReason::kGaveWay, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer));
+    if (connection->group() == newcomer.group) arrivals.on_end(newcomer.group, connections.num_of(newcomer.group), now);
+    connection->note_end(EndReason::kGaveWay, verbs::LogLevel::kWarn, "it gives way to " + address_str(newcomer.peer));
     remove(connection->serial());
-    place = connections.take(group);
+    place = connections.take(newcomer.group);
   }
   return place;
 }
 
-verbs::Status Server::Impl::accept(ConnectionTable::Place place, std::unique_ptr<verbs::CmId> id,
-                                   const verbs::ConnParam& peer) {
+verbs::Status Server::Impl::accept(ConnectionTable::Place place, Newcomer newcomer) {
   if (auto status = messages.replace_overrun(device, *pd, *events); !status.ok()) return status.error();
   auto completions = cqs->take(messages.completions());
   if (!completions.ok()) return completions.error();
-  auto connection = ServerConnection::accept(*shared, std::move(*completions), std::move(id), peer, place.serial, now);
+  auto connection = ServerConnection::accept(*shared, std::move(*completions), std::move(newcomer.id), newcomer.param,
+                                             place.serial, now);
   if (!connection.ok()) return connection.error();
   ++sums.opened;
   if (shared->observer != nullptr) {
@@ -479,6 +521,7 @@ std::size_t Server::process(TimePoint now) {
     impl.on_cm_event(*event);
   } while (true);
   impl.run_active();
+  moved += impl.let_in_waiting();
   impl.budget.admit_waiting();
   if (impl.resting.is_due(now) || (impl.trim_at && *impl.trim_at <= now)) impl.trim();
   impl.flushing.drop(now);
@@ -496,6 +539,7 @@ std::optional<TimePoint> Server::next_timeout() const {
     ServerConnection* connection = impl.connections.find(serial);
     if (connection != nullptr) consider(connection->next_timeout());
   }
+  consider(impl.arrivals.next());
   consider(impl.flushing.next());
   consider(impl.resting.due());
   consider(impl.trim_at);

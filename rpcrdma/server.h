@@ -76,6 +76,10 @@ struct ServerConfig {
   std::size_t max_connections = 1024;
   // The same for one address; 0: max_connections.
   std::size_t max_connections_per_client = 0;
+  // The most newcomers that wait until a connection of their own address ends for them, for half a second at most
+  // (Arrivals): a quarter as many as the address has connections, half of this number, and half of max_connections for
+  // all addresses together.
+  std::size_t max_waiting = 256;
   // Decides by its address whether a peer may connect. The server calls it on its own thread, before it spends anything
   // on the connection. It rejects the connection if the answer is false. Empty: all peers may connect.
   std::function<bool(const sockaddr_storage& peer)> admits = {};
@@ -83,7 +87,7 @@ struct ServerConfig {
   DuplicateRequestLimits duplicate_requests = {};
   std::uint8_t ird = 0;
   std::uint8_t ord = 16;
-  int backlog = 128;
+  int backlog = 128;  // connect requests that the server has not looked at yet
   // The server ends a connection whose RDMA Reads, Writes or Sends make no progress for this long.
   std::chrono::milliseconds stall_timeout{30000};
   // While other connections of the same address wait for memory, or while any other connection waits and a quarter or

@@ -27,6 +27,10 @@ std::size_t max_connections_per_group(const ServerConfig& config) {
   return config.max_connections_per_client != 0 ? config.max_connections_per_client : config.max_connections;
 }
 
+std::size_t max_waiting(const ServerConfig& config) {
+  return std::min(config.max_waiting, config.max_connections / 2);
+}
+
 std::size_t max_buffered_per_group(const ServerConfig& config) {
   if (config.max_buffered_per_client != 0) return config.max_buffered_per_client;
   return std::max(config.max_buffered / 4, largest_call(config));

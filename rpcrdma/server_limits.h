@@ -19,6 +19,8 @@ verbs::Status check(const ServerConfig& config, const verbs::Caps& caps);
 // configuration says 0.
 std::size_t max_connections_per_group(const ServerConfig& config);
 std::size_t max_buffered_per_group(const ServerConfig& config);
+// The newcomers that wait for a place, of all groups.
+std::size_t max_waiting(const ServerConfig& config);
 
 // The bounds of the memory of Calls, and the most octets of it.
 Budget::Bounds call_memory(const ServerConfig& config);

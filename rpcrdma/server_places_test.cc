@@ -130,6 +130,69 @@ TEST_F(ServerPlacesTest, OfOneAddressAClientThatMakesCallsStays) {
   EXPECT_EQ(num_refused(), 0u);
 }
 
+// Sixteen connections of one address last for two seconds on average: after five ends, one each 125 ms.
+TEST_F(ServerPlacesTest, NewcomersOfAFullAddressWaitUntilItsConnectionsHadTheirTime) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 16);
+  for (int i = 0; i < 5; ++i) connect_busy("192.0.2.1");
+  const auto opened = [this] { return server->statistics().opened; };
+  EXPECT_EQ(opened(), 21u);
+  for (int i = 0; i < 3; ++i) connect("192.0.2.1");
+  EXPECT_EQ(opened(), 21u) << "three wait";
+  EXPECT_EQ(server->next_timeout(), at(125));
+  for (unsigned i = 1; i <= 3; ++i) {
+    now_ms = static_cast<int>(125 * i) - 1;
+    run();
+    EXPECT_EQ(opened(), 20u + i);
+    ++now_ms;
+    run();
+    EXPECT_EQ(opened(), 21u + i);
+  }
+  EXPECT_EQ(num_of("192.0.2.1"), 16u);
+  EXPECT_EQ(num_refused(), 0u);
+}
+
+TEST_F(ServerPlacesTest, ANewcomerOfAnotherAddressDoesNotWait) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 21);
+  connect("192.0.2.1");
+  connect("192.0.2.2");
+  EXPECT_EQ(num_of("192.0.2.1"), 15u);
+  EXPECT_EQ(num_of("192.0.2.2"), 1u);
+}
+
+TEST_F(ServerPlacesTest, ANewcomerThatFindsTheLineFullLetsTheFirstOneInAtOnce) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 21);
+  for (int i = 0; i < 3; ++i) connect("192.0.2.1");
+  EXPECT_EQ(server->statistics().opened, 21u);
+  connect("192.0.2.1");
+  EXPECT_EQ(server->statistics().opened, 22u);
+  EXPECT_EQ(num_refused(), 0u);
+}
+
+TEST_F(ServerPlacesTest, APlaceThatBecomesFreeIsForOneThatWaits) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 21);
+  connect("192.0.2.1");
+  EXPECT_EQ(server->statistics().opened, 21u);
+  device.break_connection();
+  run();
+  EXPECT_EQ(server->statistics().opened, 22u);
+  EXPECT_EQ(server->num_connections(), 16u);
+}
+
+TEST_F(ServerPlacesTest, NewcomersThatLeaveWhileTheyWaitEndNobody) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 21);
+  connect("192.0.2.1");
+  device.leave();
+  now_ms = 10000;
+  run();
+  EXPECT_EQ(server->statistics().opened, 21u);
+  EXPECT_EQ(num_busy(), 16u);
+}
+
 // However few its address has.
 TEST_F(ServerPlacesTest, WhoNeverCalledGivesWayBeforeAllOthers) {
   open({.max_connections = 8});
@@ -153,7 +216,7 @@ TEST_F(ServerPlacesTest, ANewcomerHasTimeForItsFirstCall) {
 
 // Neighbours that make one Call, rest, and come again as soon as they are turned away.
 TEST_F(ServerPlacesTest, ANewcomerStaysBesideNeighboursThatRestForLessThanASecond) {
-  open({.max_connections = 8});
+  open({.max_connections = 8, .max_waiting = 0});
   connect_resting("192.0.2.1", 7);
   now_ms += 400;
   connect("192.0.2.1");

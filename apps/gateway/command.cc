@@ -56,16 +56,16 @@ constexpr std::size_t kMaxConnections = 1024;
 // Limits are the clients' limits from the options and the defaults.
 struct Limits {
   std::size_t connections = 0, connections_per_address = 0;
-  std::size_t lost = 0;                                // clients that are gone while the server works on their Calls
-  std::size_t passing = 0;                             // connections without an MPA Request, and ones that are closing
+  std::size_t lost = 0;     // clients that are gone while the server works on their Calls
+  std::size_t passing = 0;  // connections without an MPA Request, ones that are closing, and ones that wait for a place
   std::size_t buffered = 0, buffered_per_address = 0;  // bytes
 };
 
 // Descriptors of a gateway without clients, beside those that it inherited: the device, the listener and --rpcbind.
 constexpr std::size_t kDescriptorsOfGateway = 32;
-// The least for four equal parts: connections of lost clients, connections that say nothing yet, ones that are closing,
-// and short uses.
-constexpr std::size_t kLeastOthers = 32, kParts = 4;
+// The least for five equal parts: connections of lost clients, connections that say nothing yet, ones that wait for a
+// place, ones that are closing, and short uses.
+constexpr std::size_t kLeastOthers = 40, kParts = 5;
 
 absl::StatusOr<Limits> limits_of(const GlobalOptions& global, const GatewayOptions& all, std::uint64_t file_limit) {
   using gateway::ToRdmaConfig;
@@ -170,6 +170,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
         .listen = *from, .server = to_endpoint(*to), .rpc = server_config(global, kCredits), .stream = {}};
     config.rpc.max_connections = limits.connections;
     config.rpc.max_connections_per_client = limits.connections_per_address;
+    config.rpc.max_waiting = std::min(config.rpc.max_waiting, limits.passing);
     config.rpc.max_buffered_per_client = limits.buffered_per_address;
     config.rpc.max_buffered = config.max_replies = limits.buffered;
     config.max_replies_per_address = limits.buffered_per_address;
@@ -191,6 +192,7 @@ int run_gateway(const GlobalOptions& global, const GatewayOptions& options) {
       .listen = to_endpoint(*from), .server = *to, .rpc = client_config(global, kCredits), .stream = {}};
   config.max_connections = limits.connections;
   config.max_connections_per_address = limits.connections_per_address;
+  config.max_waiting = std::min(config.max_waiting, limits.passing);
   config.max_buffered = limits.buffered;
   config.max_buffered_per_address = limits.buffered_per_address;
   config.stream.record.max_record = kMaxRecord;

@@ -13,6 +13,13 @@ inline constexpr LedgerKind kLedgerKinds[] = {
             "Calls under way",
      .place = "`ToRdmaConfig::max_connections`, `max_connections_per_address`, `ToRdma::make_place`, `ConnectionOrder`",
      .tests = "`FewPlaces.*`, `BusyPlaces.*`"},
+    {.name = "newcomers that wait until a client of their own address ends for them (a descriptor each)",
+     .client = "1",
+     .address = "a quarter as many as it has connections, at most 128; half of its connections end for newcomers in a "
+                "second, and where more would wait, the first in line goes in at once",
+     .all = "256, but no more than half of the connections; fewer where the limit of open files is low",
+     .place = "`ToRdmaConfig::max_waiting`, `ServerConfig::max_waiting`, `Arrivals`",
+     .tests = "`ArrivalsTest.*`, `WaitingPlaces.*`"},
     {.name = "memory of Calls before their first byte arrived",
      .client = "32 KiB",
      .address = "32 MiB",

@@ -6,6 +6,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
 #include <cstring>
 
 #include "apps/common/command.h"
@@ -29,11 +30,23 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+namespace {
+
+// A client that left while it waited ends nobody.
+bool is_there(tcp::socket& socket) {
+  char octet = 0;
+  const ssize_t len = ::recv(socket.native_handle(), &octet, 1, MSG_PEEK | MSG_DONTWAIT);
+  return len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+}  // namespace
+
 ToRdma::ToRdma(const ToRdmaConfig& config, verbs::Device& device, asio::io_context& io)
     : config_(config),
       device_(device),
       acceptor_(std::make_shared<tcp::acceptor>(io)),
-      places_({.client = 1, .address = config.max_connections_per_address, .all = config.max_connections}) {}
+      places_({.client = 1, .address = config.max_connections_per_address, .all = config.max_connections}),
+      arrivals_(std::min(config.max_waiting, config.max_connections / 2)) {}
 
 absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config, verbs::Device& device,
                                                       asio::io_context& io) {
@@ -109,11 +122,38 @@ void ToRdma::take_in(tcp::socket socket) {
     return;
   }
   const std::string address = peer_group(addr);
-  if (!make_place(address)) {
+  Newcomer newcomer{std::move(socket), peer, address};
+  forget_ended();
+  if (!has_to_wait(address)) return let_in(std::move(newcomer));
+  auto first = arrivals_.add(address, places_.held_by(address), std::move(newcomer));
+  if (first && is_there(first->socket)) let_in(std::move(*first));
+}
+
+// Whether the newcomer has to end a client of its own address, and others of this address have just done so; or others
+// of this address wait.
+bool ToRdma::has_to_wait(const std::string& address) {
+  const bool has_place = places_.asks(address, 1) == Ledger::Verdict::kFits;
+  if (arrivals_.may_end(address, now_) || (has_place && arrivals_.num_of(address) == 0)) return false;
+  const auto leaves = gives_way(address);
+  return leaves && (*by_id_.at(*leaves).at)->address() == address;
+}
+
+void ToRdma::let_in_waiting() {
+  const auto has_place = [this](const std::string& address) {
+    return places_.asks(address, 1) == Ledger::Verdict::kFits;
+  };
+  while (auto newcomer = arrivals_.take_if(has_place))
+    if (is_there(newcomer->socket)) let_in(std::move(*newcomer));
+  while (auto newcomer = arrivals_.take_due(now_))
+    if (is_there(newcomer->socket)) let_in(std::move(*newcomer));
+}
+
+void ToRdma::let_in(Newcomer newcomer) {
+  const std::string peer = address_str(*newcomer.peer.data());
+  if (!make_place(newcomer.address)) {
     ++sums_.no_place;
     if (log_.take(now_)) {
-      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them gives way",
-                   address_str(*peer.data()), sessions_.size());
+      spdlog::warn("gateway: {}: turned away: {} clients are there and none of them gives way", peer, sessions_.size());
     }
     return;
   }
@@ -122,12 +162,12 @@ void ToRdma::take_in(tcp::socket socket) {
     ++last_id_.value;
   } while (by_id_.contains(last_id_.value));
   const rpcrdma::ConnectionId id = last_id_;
-  auto& session = sessions_.emplace_back(
-      std::make_unique<Session>(*shared_, id, address_str(*peer.data()), places_.enter(address), now_));
+  auto& session =
+      sessions_.emplace_back(std::make_unique<Session>(*shared_, id, peer, places_.enter(newcomer.address), now_));
   const Place place{std::prev(sessions_.end()), session->seen_now()};
-  order_.add(id.value, address, place.seen);
+  order_.add(id.value, newcomer.address, place.seen);
   by_id_.emplace(id.value, place);
-  session->start(std::move(socket));
+  session->start(std::move(newcomer.socket));
 }
 
 void ToRdma::see_changes() {
@@ -139,15 +179,21 @@ void ToRdma::see_changes() {
   });
 }
 
+// The client that gives way to one of this address, for which there is no place.
+std::optional<std::uint32_t> ToRdma::gives_way(const std::string& newcomer) {
+  see_changes();
+  return order_.gives_way(newcomer, places_.asks(newcomer, 1) == Ledger::Verdict::kAddress, now_);
+}
+
 // False if no client gives way to one of this address.
 bool ToRdma::make_place(const std::string& address) {
   forget_ended();
-  Ledger::Verdict verdict = places_.asks(address, 1);
-  if (verdict != Ledger::Verdict::kFits) see_changes();
-  for (; verdict != Ledger::Verdict::kFits; verdict = places_.asks(address, 1)) {
-    const auto leaves = order_.gives_way(address, verdict == Ledger::Verdict::kAddress, now_);
+  while (places_.asks(address, 1) != Ledger::Verdict::kFits) {
+    const auto leaves = gives_way(address);
     if (!leaves) return false;
-    (*by_id_.at(*leaves).at)->give_way("all places are taken, and another client needs one");
+    Session& session = **by_id_.at(*leaves).at;
+    if (session.address() == address) arrivals_.on_end(address, places_.held_by(address), now_);
+    session.give_way("all places are taken, and another client needs one");
     forget_ended();
   }
   return true;
@@ -232,6 +278,7 @@ std::size_t ToRdma::process(TimePoint now) {
   }
   const std::size_t news = turn_of_busy() + turn_of_resting();
   forget_ended();
+  let_in_waiting();
   // Requests that follow from the news go out now. Looking at clients that rest is no work.
   return moved + news + (news > 0 ? device_.process(now) : 0);
 }
@@ -280,7 +327,7 @@ std::optional<TimePoint> ToRdma::next_timeout() const {
   if (buffers_->registered() != 0) next = earliest(next, next_trim_);
   if (num_unseen_ > 0 || !shared_->ended.empty()) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
-  return next;
+  return earliest(next, arrivals_.next());
 }
 
 std::string ToRdma::summary() const {

@@ -18,6 +18,7 @@
 #include "apps/onc_tcp/stream.h"
 #include "base/ledger.h"
 #include "base/time.h"
+#include "rpcrdma/arrivals.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/client.h"
 #include "rpcrdma/connection_order.h"
@@ -39,6 +40,7 @@ struct ToRdmaConfig {
   std::size_t max_reply = (1 << 20) + (64 << 10);
   std::size_t max_connections = 1024;
   std::size_t max_connections_per_address = 1024;
+  std::size_t max_waiting = 256;  // as ServerConfig::max_waiting
   // How long a client without Calls keeps its connection to the server. The next Call makes another one.
   std::chrono::milliseconds rest{30000};
   std::chrono::milliseconds accept_pause{100};  // before the next accept after the process ran out of descriptors
@@ -61,6 +63,7 @@ struct SharedBySessions;
 // Clients share the memory by onc_tcp::Room. When a client has waited for room, the slow client that holds the most
 // gives way, of the same address or of one that holds more. When all places for connections are taken, in total or for
 // one address, one client gives way to the next one: it connects and asks again, as clients do that lost a connection.
+// Arrivals bounds how often the clients of one address do this to each other.
 // The ConnectionOrder chooses it: one that never had a Call answered, or one of the address that holds most. Of that
 // address an idle one goes first, then one whose Calls under way may all run twice, and the one whose last answer is
 // oldest.
@@ -99,8 +102,18 @@ class ToRdma {
   ToRdma(const ToRdmaConfig& config, verbs::Device& device, boost::asio::io_context& io);
   static boost::asio::awaitable<void> accept_all(ToRdma& self,
                                                  std::shared_ptr<boost::asio::ip::tcp::acceptor> acceptor);
+  // A client that connects.
+  struct Newcomer {
+    boost::asio::ip::tcp::socket socket;
+    boost::asio::ip::tcp::endpoint peer;
+    std::string address;  // peer_group
+  };
   void take_in(boost::asio::ip::tcp::socket socket);
+  bool has_to_wait(const std::string& address);
+  void let_in_waiting();
+  void let_in(Newcomer newcomer);
   bool make_place(const std::string& address);
+  std::optional<std::uint32_t> gives_way(const std::string& newcomer);
   void see_changes();
   void make_room();
   void check();
@@ -127,6 +140,7 @@ class ToRdma {
     rpcrdma::ConnectionOrder::Seen seen;  // as order_ has it
   };
   Ledger places_{{}};
+  rpcrdma::Arrivals<Newcomer> arrivals_;
   rpcrdma::ConnectionId last_id_{};  // wraps; no two clients that are there have one number
   // A client that was never answered has no claim to its place.
   rpcrdma::ConnectionOrder order_{TimePoint::duration::zero()};

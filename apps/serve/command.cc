@@ -87,6 +87,7 @@ absl::Status divide_descriptors(const GlobalOptions& global, const ServeOptions&
                 .open_files = kMaxOpenFiles,
                 .mount_connections = config.mount.max_connections,
                 .sync_workers = config.pool.num_sync_workers,
+                .waiting = config.rpc.max_waiting,
                 .silent = device.max_silent,
                 .lingering = device.max_lingering}});
   if (!shares.ok()) return shares.status();
@@ -94,6 +95,7 @@ absl::Status divide_descriptors(const GlobalOptions& global, const ServeOptions&
   config.backend.max_open_files = shares->open_files;
   config.mount.max_connections = shares->mount_connections;
   config.pool.num_sync_workers = shares->sync_workers;
+  config.rpc.max_waiting = shares->waiting;
   wish.max_silent = shares->silent;
   wish.max_lingering = shares->lingering;
   return absl::OkStatus();

@@ -20,7 +20,7 @@ constexpr std::size_t of_sync_workers(unsigned sync_workers) {
 }
 
 constexpr std::size_t kLeastOthers = of_sync_workers(kLeastShares.sync_workers) + kLeastShares.mount_connections +
-                                     kLeastShares.silent + kLeastShares.lingering +
+                                     kLeastShares.waiting + kLeastShares.silent + kLeastShares.lingering +
                                      OpenFiles::num_descriptors(kLeastShares.open_files);
 
 // The most files that may be open, up to `most`, with this number of descriptors.
@@ -43,7 +43,7 @@ absl::StatusOr<DescriptorShares> share_descriptors(const ShareWish& wish) {
                               .clients = wish.connections});
   if (!plan.ok()) return plan.status();
   // Each use has its least part. Workers of the sync lane get a quarter of the descriptors that are left. MOUNT gets an
-  // eighth, and connections that come or go get an eighth. Open files get the rest.
+  // eighth, and connections that come, wait or go get three sixteenths. Open files get the rest.
   const std::size_t more = plan->others - kLeastOthers;
   const std::size_t more_workers =
       std::min<std::size_t>(more / 4 / Backend::kDescriptorsOfChange, wish.most.sync_workers);
@@ -51,9 +51,11 @@ absl::StatusOr<DescriptorShares> share_descriptors(const ShareWish& wish) {
   out.connections = plan->clients;
   out.sync_workers = std::min(kLeastShares.sync_workers + static_cast<unsigned>(more_workers), wish.most.sync_workers);
   out.mount_connections = std::min(kLeastShares.mount_connections + more / 8, wish.most.mount_connections);
+  out.waiting = std::min(kLeastShares.waiting + more / 16, wish.most.waiting);
   out.silent = std::min(kLeastShares.silent + more / 16, wish.most.silent);
   out.lingering = std::min(kLeastShares.lingering + more / 16, wish.most.lingering);
-  const std::size_t used = of_sync_workers(out.sync_workers) + out.mount_connections + out.silent + out.lingering;
+  const std::size_t used =
+      of_sync_workers(out.sync_workers) + out.mount_connections + out.waiting + out.silent + out.lingering;
   out.open_files = open_files_with(plan->others - used, wish.most.open_files);
   return out;
 }

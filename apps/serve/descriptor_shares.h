@@ -14,6 +14,7 @@ struct DescriptorShares {
   std::size_t open_files = 0;         // BackendConfig::max_open_files, each with two descriptors
   std::size_t mount_connections = 0;  // MountServerConfig::max_connections
   unsigned sync_workers = 0;          // DiskPoolConfig::num_sync_workers
+  std::size_t waiting = 0;            // ServerConfig::max_waiting
   std::size_t silent = 0;             // SoftConfig::max_silent
   std::size_t lingering = 0;          // SoftConfig::max_lingering
 };
@@ -28,8 +29,13 @@ struct ShareWish {
 };
 
 // What the server has at least, however low the limit is.
-inline constexpr DescriptorShares kLeastShares{
-    .connections = 0, .open_files = 8, .mount_connections = 4, .sync_workers = 2, .silent = 8, .lingering = 8};
+inline constexpr DescriptorShares kLeastShares{.connections = 0,
+                                               .open_files = 8,
+                                               .mount_connections = 4,
+                                               .sync_workers = 2,
+                                               .waiting = 4,
+                                               .silent = 8,
+                                               .lingering = 8};
 
 // share_descriptors divides the descriptors. Tasks come first: each worker has as many as one task may have open at
 // once, so that no task fails for want of descriptors, whatever the other tasks do. Open files, MOUNT and connections

@@ -37,6 +37,7 @@ class FakeCmId final : public verbs::CmId {
     std::erase_if(*events_, [this](const verbs::CmEvent& event) { return event.id == this; });
     if (device_.id_ == this) device_.id_ = nullptr;
     if (device_.listener_ == this) device_.listener_ = nullptr;
+    if (device_.asking_ == this) device_.asking_ = nullptr;
   }
 
   verbs::Status bind_addr(const sockaddr_storage&) override { return {}; }
@@ -73,6 +74,7 @@ class FakeCmId final : public verbs::CmId {
     event.id = this;
     auto id = std::make_unique<FakeCmId>(device_, events_);
     id->peer_ = peer;
+    device_.asking_ = id.get();
     event.new_id = std::move(id);
     event.param.responder_resources = event.param.initiator_depth = 16;
     events_->push_back(std::move(event));
@@ -204,6 +206,10 @@ void FakeDevice::remove() {
 
 void FakeDevice::ask(const sockaddr_storage& peer) {
   listener_->push_request(peer);
+}
+
+void FakeDevice::leave() {
+  asking_->push(verbs::CmEventType::kDisconnected);
 }
 
 void FakeDevice::break_connection(const std::string& text, int status) {

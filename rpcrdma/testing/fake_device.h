@@ -42,6 +42,8 @@ class FakeDevice final : public verbs::Device {
   void remove();
   // A peer of this address asks for a connection to the id that listens.
   void ask(const sockaddr_storage& peer = {});
+  // The peer that asked last leaves, before its request is answered.
+  void leave();
   // The queue that was made last loses completions.
   void overflow_cq() { cq_->overflowed = true; }
   // The queue for the Receives of the connection that was made last loses completions.
@@ -71,6 +73,7 @@ class FakeDevice final : public verbs::Device {
   FakeQp* qp_ = nullptr;
   FakeCmId* id_ = nullptr;
   FakeCmId* listener_ = nullptr;
+  FakeCmId* asking_ = nullptr;
   FakeCq* cq_ = nullptr;
   FakeCq* recv_cq_ = nullptr;
   std::uint32_t last_qp_ = 0;

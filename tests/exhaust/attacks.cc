@@ -17,6 +17,8 @@ namespace {
 using nfs3::Proc;
 
 constexpr std::string_view kConnections = "connections (a descriptor and about 10 KB each at rest)";
+constexpr std::string_view kWaiting =
+    "newcomers that wait until a connection of their own address ends for them (a descriptor each)";
 
 template <typename Proc, typename Args, typename... Form>
 Octets call(std::uint32_t program, std::uint32_t version, Proc proc, std::uint32_t xid, const Args& args,
@@ -143,7 +145,7 @@ std::vector<Attack> attacks(const Handles& of) {
        .connections = 1100,
        .first = null},
       {.name = "connections, Calls under way",
-       .kinds = {kConnections, "names in the index of handles"},
+       .kinds = {kConnections, kWaiting, "names in the index of handles"},
        .connections = 1100,
        .pace = kAgain,
        .depth = 1,
@@ -172,7 +174,8 @@ std::vector<Attack> attacks(const Handles& of) {
        .first = null,
        .message = read_some},
       {.name = "disk lane",
-       .kinds = {"tasks that wait for a disk worker", "time of the disk workers"},
+       .kinds = {"memory of results of Calls that may wait for a disk (READDIR, READDIRPLUS)",
+                 "tasks that wait for a disk worker", "time of the disk workers"},
        .connections = 200,
        .pace = kAgain,
        .depth = 8,

@@ -59,6 +59,8 @@ Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
 // Attackers over TCP of the gateway to a server over RDMA.
 std::vector<Attack> attacks_over_tcp() {
   constexpr std::string_view kConnections = "connections (a descriptor and about 12 KB each at rest)";
+  constexpr std::string_view kWaiting =
+      "newcomers that wait until a client of their own address ends for them (a descriptor each)";
   constexpr std::uint32_t kLongest = (4 << 20) - 4;
   using enum Attack::Over;
   return {
@@ -69,7 +71,7 @@ std::vector<Attack> attacks_over_tcp() {
        .depth = 1,
        .message = null_call},
       {.name = "connections, Calls under way",
-       .kinds = {kConnections},
+       .kinds = {kConnections, kWaiting},
        .connections = kPlaces + 20,
        .over = kRecords,
        .depth = 2,

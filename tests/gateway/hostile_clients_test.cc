@@ -272,11 +272,13 @@ TEST_F(HostileClients, ClientsThatRestCostATurnNoMoreThanAFew) {
   EXPECT_TRUE(run([&] { return std::ranges::all_of(clients, [](auto& one) { return one->ended.has_value(); }); }));
 }
 
+// Who gives way. WaitingPlaces has when.
 struct FewPlaces : HostileClients {
   static constexpr std::size_t kPlaces = 8, kPlacesPerAddress = 6;
   void SetUp() override {
     config.max_connections = kPlaces;
     config.max_connections_per_address = kPlacesPerAddress;
+    config.max_waiting = 0;
     HostileClients::SetUp();
   }
   // A client that has been answered once.
@@ -403,6 +405,44 @@ TEST_F(BusyPlaces, ANewcomerIsServedThoughItsOwnAddressHoldsAllWithCallsUnderWay
     expect_served();
     connect_busy("127.0.0.1");
   }
+}
+
+struct WaitingPlaces : BusyPlaces {
+  void SetUp() override {
+    BusyPlaces::SetUp();
+    config.max_waiting = ToRdmaConfig{}.max_waiting;
+    start_gateway();
+  }
+};
+
+// Six clients of one address last for two seconds on average: after two ends, one each third of a second.
+TEST_F(WaitingPlaces, NewcomersOfAFullAddressWaitUntilItsClientsHadTheirTime) {
+  std::vector<TcpEnd*> busy;
+  for (std::size_t i = 0; i < kPlacesPerAddress + 2; ++i) busy.push_back(&connect_busy("127.0.0.1"));
+  EXPECT_EQ(num_ended(busy), 2u);
+  TcpEnd& waits = connect("127.0.0.1");
+  waits.send(nfs_call(1, kNull, {}));
+  settle();
+  EXPECT_EQ(num_ended(busy), 2u);
+  EXPECT_TRUE(waits.records.empty());
+  // Another address has a place at once.
+  EXPECT_FALSE(ask(connect("127.0.0.2"), nfs_call(1, kNull, {})).empty());
+  skew += std::chrono::milliseconds(166);
+  settle();
+  EXPECT_TRUE(waits.records.empty());
+  skew += std::chrono::milliseconds(1);
+  EXPECT_TRUE(run([&] { return !waits.records.empty(); }));
+  EXPECT_EQ(num_ended(busy), 3u);
+}
+
+TEST_F(WaitingPlaces, AClientThatLeavesWhileItWaitsEndsNobody) {
+  std::vector<TcpEnd*> busy;
+  for (std::size_t i = 0; i < kPlacesPerAddress + 2; ++i) busy.push_back(&connect_busy("127.0.0.1"));
+  tcp::socket& waits = connect_raw("127.0.0.1");
+  settle();
+  waits.close();
+  pass(std::chrono::seconds(1));
+  EXPECT_EQ(num_ended(busy), 2u);
 }
 
 TEST_F(BusyPlaces, ClientsWhoseCallsMustNotRunTwiceGiveWayLast) {

@@ -21,6 +21,7 @@ constexpr DescriptorShares kMost{.connections = 1024,
                                  .open_files = 1024,
                                  .mount_connections = 128,
                                  .sync_workers = 128,
+                                 .waiting = 256,
                                  .silent = 1024,
                                  .lingering = 1024};
 
@@ -32,7 +33,7 @@ ShareWish wish_of(std::uint64_t limit, unsigned disk_workers) {
 std::size_t sum_of(const DescriptorShares& shares, unsigned disk_workers) {
   const std::size_t tasks = disk_workers * Backend::kDescriptorsOfCall +
                             shares.sync_workers * Backend::kDescriptorsOfChange + Backend::kDescriptorsOfCallNow;
-  return kOwn + tasks + shares.connections + shares.silent + shares.lingering +
+  return kOwn + tasks + shares.connections + shares.waiting + shares.silent + shares.lingering +
          OpenFiles::num_descriptors(shares.open_files) + shares.mount_connections + MountServer::kMoreDescriptors;
 }
 
@@ -60,6 +61,7 @@ TEST(DescriptorShares, EverythingThatCanBeOpenAtOnceFitsInTheLimit) {
       ASSERT_GE(shares->open_files, kLeastShares.open_files) << limit;
       ASSERT_GE(shares->mount_connections, kLeastShares.mount_connections) << limit;
       ASSERT_GE(shares->sync_workers, kLeastShares.sync_workers) << limit;
+      ASSERT_GE(shares->waiting, kLeastShares.waiting) << limit;
       ASSERT_GE(shares->silent, kLeastShares.silent) << limit;
       ASSERT_GE(shares->lingering, kLeastShares.lingering) << limit;
     }
