@@ -112,8 +112,8 @@ class Browser:
             if message["method"] != "Network.requestWillBeSent":
                 continue
             url = message["params"]["request"]["url"]
-            if message["params"]["documentURL"].startswith("chrome:"):
-                continue  # the browser's own first tab
+            if any(one.startswith(("chrome:", "chrome-untrusted:")) for one in (message["params"]["documentURL"], url)):
+                continue  # the browser's own first tab, and frames in it
             if not (url.startswith("file://") and message["params"]["type"] == "Document"):
                 lines.append(f"request: {url}")
         return lines
