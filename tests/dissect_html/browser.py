@@ -28,7 +28,7 @@ except ImportError:
 
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--disable-dev-shm-usage")
+             "--disable-dev-shm-usage", "about:blank")
 
 
 class Browser:
@@ -48,6 +48,10 @@ class Browser:
         self.driver.set_page_load_timeout(PATIENCE)
         self.driver.set_script_timeout(PATIENCE)
         self.resize(1400, 900)
+        # The browser's own first page logs what it likes, above all where there is no network.
+        self.driver.get("about:blank")
+        for log in ("browser", "performance"):
+            self.driver.get_log(log)
 
     def quit(self):
         self.driver.quit()
