@@ -22,9 +22,9 @@ namespace weft::rpcrdma {
 // place for two seconds on average.
 //
 // The newcomers in excess (T: a connect request, a socket) wait in the order of their arrival, each with a Lease for
-// its group: at most a quarter as many as the group has connections, so the last one waits for half a second. Nobody is
-// refused for that: where there is no room for one more, the first in line has its turn at once. A value without I/O or
-// clock.
+// its group. At most a quarter as many wait as the group has connections, so the last newcomer waits for half a second.
+// No newcomer is refused for want of room in the line: the first one in it then has its turn at once. A value without
+// I/O or clock.
 template <typename T>
 class Arrivals {
  public:

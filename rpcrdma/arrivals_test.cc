@@ -49,7 +49,7 @@ TEST_F(ArrivalsTest, GroupsTakeNoTurnsFromEachOther) {
 
 TEST_F(ArrivalsTest, TheyHaveTheirTurnsInOrder) {
   num_ends(at(0));
-  EXPECT_EQ(arrivals.next(), std::nullopt) << "nobody waits";
+  EXPECT_EQ(arrivals.next(), std::nullopt) << "no newcomer waits";
   add(1);
   add(2);
   EXPECT_EQ(arrivals.size(), 2u);

@@ -51,9 +51,9 @@ struct CallLease {
 // as it leaves to its address (Ledger::Bounds::leaves_as_much). So octets are left for every other address, and for
 // smaller Calls of the same one. A Call beyond the bound of its connection may run alone.
 //
-// Calls that may hold their memory for a while before anything is done for them (ResultsOf::is_slow) have what is
-// guaranteed to their connections, and a quarter of the rest. So other Calls find room, however many of these there
-// are.
+// Slow Calls (ResultsOf::is_slow) may hold their memory for a while before the service begins with them. They have what
+// is guaranteed to their connections, and a quarter of the rest. So other Calls find room beside any number of slow
+// ones.
 //
 // A Call that came in parts holds the memory of its parts while it waits for the memory of its chunks and results.
 // Such Calls could wait for each other for ever. So they are first in line, and `finishing` more octets are for them

@@ -160,14 +160,14 @@ TEST_F(BudgetTest, SlowCallsLeaveMemoryToTheOthersOfTheirAddress) {
   }
   EXPECT_LE(budget().used(), 16 * kMib);
   EXPECT_GE(budget().used(), 8 * kMib) << "it is used all the same";
-  // A READ is not behind them, neither of a newcomer nor of a connection with a slow Call.
+  // READs of a newcomer, which has a slow Call as well, do not wait for them.
   End& other = open("198.51.100.1");
   other.call(64 << 10, kNull);
   for (std::size_t i = 2; i <= 4; ++i) {
     other.call(kMib);
     EXPECT_EQ(other.num_served(), i);
   }
-  // Nor behind those of its own connection.
+  // A READ does not wait for slow Calls of its own connection either.
   const std::size_t before = other.num_served();
   for (int i = 0; i < 3; ++i) other.call(64 << 10, kNull);
   EXPECT_EQ(other.num_served(), before);

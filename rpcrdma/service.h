@@ -33,9 +33,9 @@ struct ResultsOf {
   // The most octets that the service answers, items included. A Call whose chunks offer more room holds no more memory
   // than that.
   std::size_t longest = SIZE_MAX;
-  // Whether Calls may hold their memory for a while before the service begins with them. A connection has such Calls
-  // within ServerConfig::min_buffered_per_connection, and more while all of them together hold less than a quarter of
-  // the other memory (Budget). Calls that may need more than min_buffered_per_connection are as all others.
+  // Whether Calls may hold their memory for a while before the service begins with them. The slow Calls of a connection
+  // have ServerConfig::min_buffered_per_connection. All slow Calls together have a quarter of the other memory, too
+  // (Budget). A Call that may need more than min_buffered_per_connection does not count as slow.
   bool is_slow = false;
 };
 

@@ -32,7 +32,7 @@ using boost::system::error_code;
 
 namespace {
 
-// A client that left while it waited ends nobody.
+// False for a client that has closed or reset its connection. Such a client must not end another one.
 bool is_there(tcp::socket& socket) {
   char octet = 0;
   const ssize_t len = ::recv(socket.native_handle(), &octet, 1, MSG_PEEK | MSG_DONTWAIT);

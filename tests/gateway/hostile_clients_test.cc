@@ -272,7 +272,7 @@ TEST_F(HostileClients, ClientsThatRestCostATurnNoMoreThanAFew) {
   EXPECT_TRUE(run([&] { return std::ranges::all_of(clients, [](auto& one) { return one->ended.has_value(); }); }));
 }
 
-// Who gives way. WaitingPlaces has when.
+// These tests say which client gives way. The tests of WaitingPlaces say when.
 struct FewPlaces : HostileClients {
   static constexpr std::size_t kPlaces = 8, kPlacesPerAddress = 6;
   void SetUp() override {
