@@ -161,6 +161,21 @@ TEST_F(ServerPlacesTest, ANewcomerOfAnotherAddressDoesNotWait) {
   EXPECT_EQ(num_of("192.0.2.2"), 1u);
 }
 
+// Connections of its own address have just ended for others, but now another address holds more.
+TEST_F(ServerPlacesTest, ANewcomerThatTakesThePlaceOfAnotherAddressDoesNotWait) {
+  open({.max_connections = 16});
+  connect_busy("192.0.2.1", 8);
+  connect_busy("192.0.2.2", 8);
+  connect_busy("192.0.2.1", 3);
+  device.break_connection();
+  run();
+  connect_busy("192.0.2.2");
+  ASSERT_EQ(num_of("192.0.2.2"), 9u);
+  connect("192.0.2.1");
+  EXPECT_EQ(num_of("192.0.2.1"), 8u);
+  EXPECT_EQ(num_of("192.0.2.2"), 8u);
+}
+
 TEST_F(ServerPlacesTest, ANewcomerThatFindsTheLineFullLetsTheFirstOneInAtOnce) {
   open({.max_connections = 16});
   connect_busy("192.0.2.1", 21);
