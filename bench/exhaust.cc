@@ -5,23 +5,30 @@
 // Each kind has a server of its own, with the options that a user starts it with (version 2 has to be asked for).
 // Stderr says why a request was not served.
 //
-//   exhaust WEFT [KIND...]
+// With --gateway tcp, all clients are TCP clients of a `weft gateway` to the server; with --gateway rdma, they are RDMA
+// clients of a gateway to a gateway to the server. MNT goes to the server itself. The memory is that of the gateway
+// that the clients reach.
+//
+//   exhaust [--gateway tcp|rdma] WEFT [KIND...]
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
+#include <string_view>
 #include <thread>
 
 #include "bench/attackers.h"
+#include "bench/gateway_attacks.h"
 #include "bench/honest_client.h"
 #include "bench/idle.h"
+#include "bench/weft_process.h"
 #include "tests/exhaust/attacks.h"
 #include "verbs-shim/soft/device.h"
 
@@ -31,8 +38,8 @@ using namespace weft;
 using namespace std::chrono_literals;
 using bench::HonestClient;
 using bench::must;
+using bench::WeftProcess;
 using exhaust::Attack;
-using exhaust::attacks;
 using exhaust::Handles;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
@@ -44,68 +51,60 @@ constexpr int kManyFiles = 20000, kGoneFiles = 512, kOpenFiles = 4000;
 
 // --- the server ---
 
+// What stands between the clients and the server: nothing, a gateway for clients over TCP, or two gateways, the first
+// one for clients over RDMA.
+enum class Before : std::uint8_t { kNothing, kToRdma, kToTcp };
+
 class Served {
  public:
-  Served(const char* weft, const fs::path& dir, const char* versions) {
-    int out[2];
-    if (pipe(out) != 0) std::exit(1);
-    pid_ = fork();
-    if (pid_ == 0) {
-      bench::raise_file_limit();
-      dup2(out[1], 1);
-      if (std::freopen((dir / "log").c_str(), "a", stderr) == nullptr) std::exit(1);
-      for (int fd = 3; fd < 1024; ++fd) close(fd);
-      const std::string tree = dir / "tree", state = dir / "state";
-      execl(weft, "weft", "--rpcrdma", versions, "serve", tree.c_str(), "--read-write", "--listen", "127.0.0.1:0",
-            "--mount-listen", "127.0.0.1:0", "--state-dir", state.c_str(), nullptr);
-      std::exit(127);
-    }
-    close(out[1]);
-    FILE* const ready = fdopen(out[0], "r");
-    char line[256];
-    unsigned rdma_port = 0, mount_port = 0;
-    if (std::fgets(line, sizeof line, ready) == nullptr ||
-        std::sscanf(line, "ready rdma=127.0.0.1:%u mount=127.0.0.1:%u", &rdma_port, &mount_port) != 2) {
-      std::fprintf(stderr, "exhaust: %s serve did not start\n", weft);
-      std::exit(1);
-    }
-    rdma = at(rdma_port);
-    mount = at(mount_port);
+  Served(const char* weft, const fs::path& dir, const char* versions, Before before)
+      : server_(weft,
+                {"--rpcrdma", versions, "serve", dir / "tree", "--read-write", "--listen", "127.0.0.1:0",
+                 "--mount-listen", "127.0.0.1:0", "--state-dir", dir / "state"},
+                dir / "log"),
+        mount(server_.address("mount")),
+        nfs(server_.address("rdma")) {
+    if (before != Before::kNothing) add_gateway(weft, dir, "tcp", "rdma");
+    if (before == Before::kToTcp) add_gateway(weft, dir, "rdma", "tcp");
   }
-  ~Served() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+
+  bool are_running() const {
+    return server_.is_running() && std::ranges::all_of(gateways_, [](const auto& one) { return one->is_running(); });
   }
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-
-  bool is_running() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
-  // Its resident memory in MB now, and the most since `forget_most`.
-  double memory() const { return status_of("VmRSS:"); }
-  double most_memory() const { return status_of("VmHWM:"); }
-  void forget_most() const { std::ofstream(proc("clear_refs")) << "5"; }
-
-  sockaddr_in rdma{}, mount{};
+  // The process that the clients reach.
+  const WeftProcess& first() const { return gateways_.empty() ? server_ : *gateways_.back(); }
 
  private:
-  static sockaddr_in at(unsigned port) {
-    sockaddr_in addr{};
-    addr.sin_family = AF_INET;
-    addr.sin_port = htons(static_cast<std::uint16_t>(port));
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return addr;
-  }
-  std::string proc(const char* name) const { return "/proc/" + std::to_string(pid_) + "/" + name; }
-  double status_of(const std::string& what) const {
-    std::ifstream file(proc("status"));
-    for (std::string word; file >> word;) {
-      double kib = 0;
-      if (word == what && file >> kib) return kib * 1024 / 1e6;
-    }
-    return 0;
+  void add_gateway(const char* weft, const fs::path& dir, const std::string& from, const std::string& to) {
+    const std::string server = to + "://127.0.0.1:" + std::to_string(ntohs(nfs.sin_port));
+    gateways_.push_back(std::make_unique<WeftProcess>(
+        weft, std::vector<std::string>{"gateway", "--listen", from + "://127.0.0.1:0", "--connect", server},
+        dir / "log"));
+    nfs = gateways_.back()->address("listen");
   }
 
-  pid_t pid_ = -1;
+  WeftProcess server_;
+  std::vector<std::unique_ptr<WeftProcess>> gateways_;
+
+ public:
+  const sockaddr_in mount;
+  sockaddr_in nfs;  // where clients connect
+};
+
+// What the command line asks for.
+struct Wish {
+  const char* weft;
+  Before before = Before::kNothing;
+  std::set<std::string> kinds;
+
+  std::vector<Attack> attacks(const Handles& of) const {
+    if (before == Before::kToRdma) return bench::gateway_attacks(of);
+    auto all = exhaust::attacks(of);
+    if (before == Before::kToTcp)
+      std::erase_if(all, [](const Attack& one) { return one.port == Attack::Port::kMount || is_of_version_2(one); });
+    return all;
+  }
+  static bool is_of_version_2(const Attack& one) { return one.pace == Attack::Pace::kCredits; }
 };
 
 // --- the table ---
@@ -162,9 +161,9 @@ void print_row(const char* kind, const std::string& from, std::map<std::string, 
 
 void measure(const Attack& attack, const std::string& from, const std::vector<std::string>& addresses,
              const Served& served, HonestClient& honest, exhaust::Done& done) {
-  const double before = served.memory();
-  served.forget_most();
-  const sockaddr_in& server = attack.port == Attack::Port::kMount ? served.mount : served.rdma;
+  const double before = served.first().memory();
+  served.first().forget_most();
+  const sockaddr_in& server = attack.port == Attack::Port::kMount ? served.mount : served.nfs;
   const pid_t attackers = bench::attack(attack, server, addresses, done);
   std::this_thread::sleep_for(kBefore);
   const auto start = Clock::now();
@@ -176,9 +175,10 @@ void measure(const Attack& attack, const std::string& from, const std::vector<st
                                 attack.connections, static_cast<double>(done.replies - replies) / seconds);
   kill(attackers, SIGKILL);
   waitpid(attackers, nullptr, 0);
-  const double most = served.most_memory();
+  const double most = served.first().most_memory();
   std::this_thread::sleep_for(kRest);
-  std::snprintf(text + len, sizeof text - std::size_t(len), " | %.0f, %.0f, %.0f", before, most, served.memory());
+  std::snprintf(text + len, sizeof text - std::size_t(len), " | %.0f, %.0f, %.0f", before, most,
+                served.first().memory());
   print_row(attack.name, from, std::move(times), text);
   done.open = done.ready = done.messages = done.replies = 0;
 }
@@ -189,12 +189,13 @@ void touch(const fs::path& dir, const char* prefix, int num) {
 }
 
 // A server, its honest client and the attacks of that tree.
-void run_kind(const char* weft, const fs::path& dir, std::size_t kind, exhaust::Done& done) {
-  const bool is_of_version_2 = attacks(Handles::none())[kind].pace == Attack::Pace::kCredits;
-  const Served served(weft, dir, is_of_version_2 ? "auto" : "1");
+void run_kind(const Wish& wish, const fs::path& dir, std::size_t kind, exhaust::Done& done) {
+  const bool is_of_version_2 = Wish::is_of_version_2(wish.attacks(Handles::none())[kind]);
+  const Served served(wish.weft, dir, is_of_version_2 ? "auto" : "1", wish.before);
   const auto device = must(verbs::open_soft_device({}));
   touch(dir / "tree/gone", "gone-", kGoneFiles);
-  HonestClient honest(*device, served.rdma, served.mount);
+  const bool is_over_tcp = wish.before == Before::kToRdma;
+  HonestClient honest(is_over_tcp ? bench::dial_tcp(served.nfs) : bench::dial_rdma(*device, served.nfs), served.mount);
   Handles handles;
   handles.root = honest.root();
   handles.data = honest.lookup(handles.root, "data").value();
@@ -204,25 +205,32 @@ void run_kind(const char* weft, const fs::path& dir, std::size_t kind, exhaust::
   fs::remove_all(dir / "tree/gone");
   ask(honest);
   std::this_thread::sleep_for(kRest);
-  const Attack attack = attacks(handles)[kind];
+  const Attack attack = wish.attacks(handles)[kind];
   std::vector<std::string> two = {"127.0.1.1", "127.0.1.2"}, many;
   for (int i = 1; i <= 250; ++i) many.push_back("127.0.2." + std::to_string(i));
   measure(attack, "its own", {"127.0.0.1"}, served, honest, done);
   measure(attack, "2 others", two, served, honest, done);
   measure(attack, "250 others", many, served, honest, done);
-  if (!served.is_running()) std::printf("the server has ended\n");
+  if (!served.are_running()) std::printf("the server has ended, or a gateway\n");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto kinds = attacks(Handles::none());
-  const std::set<std::string> wanted(argv + std::min(argc, 2), argv + argc);
+  Wish wish;
+  int at = 1;
+  if (argc > 2 && std::string_view(argv[1]) == "--gateway") {
+    wish.before = std::string_view(argv[2]) == "tcp" ? Before::kToRdma : Before::kToTcp;
+    at = 3;
+  }
+  if (at < argc) wish.weft = argv[at];
+  wish.kinds = std::set<std::string>(argv + std::min(argc, at + 1), argv + argc);
+  const auto kinds = wish.attacks(Handles::none());
   const auto is_kind = [&](const std::string& name) {
     return std::ranges::any_of(kinds, [&](const Attack& one) { return one.name == name; });
   };
-  if (argc < 2 || !std::ranges::all_of(wanted, is_kind)) {
-    std::fprintf(stderr, "usage: exhaust WEFT [KIND...]\nkinds:\n");
+  if (at >= argc || !std::ranges::all_of(wish.kinds, is_kind)) {
+    std::fprintf(stderr, "usage: exhaust [--gateway tcp|rdma] WEFT [KIND...]\nkinds:\n");
     for (const Attack& one : kinds) std::fprintf(stderr, "  %s\n", one.name);
     return 2;
   }
@@ -243,7 +251,7 @@ int main(int argc, char** argv) {
   std::printf("\n");
   std::fflush(stdout);
   for (std::size_t i = 0; i < kinds.size(); ++i)
-    if (wanted.empty() || wanted.contains(kinds[i].name)) run_kind(argv[1], dir, i, done);
+    if (wish.kinds.empty() || wish.kinds.contains(kinds[i].name)) run_kind(wish, dir, i, done);
   fs::remove_all(dir);
   return 0;
 }

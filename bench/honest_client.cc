@@ -1,14 +1,12 @@
 #include "bench/honest_client.h"
 
-#include <poll.h>
-
-#include <cstring>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "apps/nfs3/mount.h"
 #include "apps/onc_tcp/client.h"
-#include "bench/idle.h"
-#include "nfsulb/nfs3.h"
 
 namespace weft::bench {
 namespace {
@@ -20,18 +18,6 @@ constexpr std::uint32_t kReadLen = 1 << 20;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-sockaddr_storage storage_of(const sockaddr_in& addr) {
-  sockaddr_storage storage{};
-  std::memcpy(&storage, &addr, sizeof addr);
-  return storage;
-}
-
-void turn(rpcrdma::Client& client) {
-  if (client.process(Clock::now()) != 0) return;
-  pollfd fd{client.fd(), POLLIN, 0};
-  poll(&fd, 1, 1);
 }
 
 // One line for each request that was not served; says why.
@@ -47,84 +33,49 @@ HonestClient::Millis not_served(const char* what, Clock::time_point start, std::
 
 }  // namespace
 
-HonestClient::HonestClient(verbs::Device& device, const sockaddr_in& rdma, const sockaddr_in& mount)
-    : device_(device), rdma_(storage_of(rdma)), mount_(storage_of(mount)), room_(kReadLen) {
+HonestClient::HonestClient(Dial dial, const sockaddr_in& mount)
+    : dial_(std::move(dial)), mount_(storage_of(mount)), line_(dial_()), room_(kReadLen) {
   if (!mnt()) no_server("MNT");
-  client_ = connect();
   const auto data = lookup(root_, "data");
   if (!data) no_server("LOOKUP");
   data_ = *data;
 }
 
-std::unique_ptr<rpcrdma::Client> HonestClient::connect() {
-  rpcrdma::ClientConfig config;
-  config.call_timeout = kPatience;
-  config.connect_timeout = kPatience;
-  config.reconnect.max_time = std::chrono::seconds(60);
-  config.reserve_credit = true;
-  return must(rpcrdma::Client::connect(device_, rdma_, config));
-}
-
-HonestClient::Millis HonestClient::call(rpcrdma::Client& client, Proc proc, const std::vector<std::uint8_t>& args,
-                                        MutBytes room) {
-  const auto start = Clock::now();
-  rpcrdma::CallSpec spec;
-  spec.program = nfs3::kProgram;
-  spec.version = nfs3::kVersion;
-  spec.procedure = static_cast<std::uint32_t>(proc);
-  spec.binding = &nfsulb::nfs3_binding();
-  spec.args = args;
-  const rpcrdma::OpaqueAuth cred = rpcrdma::auth_sys_of_this_process();
-  spec.cred = &cred;
-  if (!room.empty()) spec.result_items = rpcrdma::ScatteredBytes(room);
-  spec.max_results = spec.binding->max_results(spec.procedure, args, {});
-  std::optional<bool> served;
-  std::string why;
-  while (client.state() != rpcrdma::Client::State::kReady) {
-    if (client.state() == rpcrdma::Client::State::kClosed || Clock::now() - start > kPatience)
-      return not_served("a connection", start, client.error());
-    turn(client);
-  }
-  must(client.call(spec, [&](const rpcrdma::Reply& reply) {
-    results_.assign(reply.results.begin(), reply.results.end());
-    // A server that has no room says so, and the client asks again: it was not served.
-    std::uint32_t status = 0;
-    nfs3::XdrReader in(results_);
-    why = reply.text;
-    served = reply.status == rpcrdma::CallStatus::kSuccess && (proc == Proc::kNull || (in.u32(status) && status == 0));
-  }));
-  while (!served) turn(client);
-  if (!*served) return not_served(nfs3::proc_info(spec.procedure)->name, start, why.empty() ? "its status" : why);
-  return since(start);
-}
-
 template <typename Args>
-HonestClient::Millis HonestClient::call(Proc proc, const Args& args, MutBytes room) {
+HonestClient::Millis HonestClient::call(HonestLine& line, Proc proc, const Args& args, MutBytes room) {
+  const auto start = Clock::now();
+  const char* const name = nfs3::proc_info(static_cast<std::uint32_t>(proc))->name;
   std::vector<std::uint8_t> octets;
   nfs3::XdrWriter out(octets);
   emit(out, args);
-  if (client_->state() == rpcrdma::Client::State::kClosed) client_ = connect();
-  return call(*client_, proc, octets, room);
+  HonestLine::Answer answer = line.call(proc, octets, room);
+  if (!answer.results) return not_served(name, start, answer.why);
+  results_ = std::move(*answer.results);
+  // A server that has no room says so, and the client asks again: it was not served.
+  std::uint32_t status = 0;
+  nfs3::XdrReader in(results_);
+  if (proc != Proc::kNull && (!in.u32(status) || status != 0)) return not_served(name, start, "its status");
+  return since(start);
 }
 
 HonestClient::Millis HonestClient::null() {
-  return call(Proc::kNull, nfs3::VoidArgs{});
+  return call(*line_, Proc::kNull, nfs3::VoidArgs{});
 }
 HonestClient::Millis HonestClient::getattr() {
-  return call(Proc::kGetattr, nfs3::FhArgs{data_});
+  return call(*line_, Proc::kGetattr, nfs3::FhArgs{data_});
 }
 HonestClient::Millis HonestClient::read() {
-  return call(Proc::kRead, nfs3::ReadArgs{data_, 0, kReadLen}, room_);
+  return call(*line_, Proc::kRead, nfs3::ReadArgs{data_, 0, kReadLen}, room_);
 }
 HonestClient::Millis HonestClient::create() {
   nfs3::CreateArgs args;
   args.where = {root_, "honest-" + std::to_string(num_created_++ % 16)};
-  return call(Proc::kCreate, args);
+  return call(*line_, Proc::kCreate, args);
 }
 
 HonestClient::Millis HonestClient::mnt() {
   const auto start = Clock::now();
-  auto client = onc_tcp::Client::connect(mount_, sizeof(sockaddr_in), kPatience);
+  auto client = onc_tcp::Client::connect(mount_, sizeof(sockaddr_in), HonestLine::kPatience);
   if (!client.ok()) return not_served("MNT", start, std::string(client.status().message()));
   rpcrdma::CallHeader header;
   header.program = nfs3::kMountProgram;
@@ -133,7 +84,7 @@ HonestClient::Millis HonestClient::mnt() {
   std::vector<std::uint8_t> args;
   nfs3::XdrWriter out(args);
   emit(out, nfs3::DirpathArgs{"/"});
-  const auto results = (*client)->call(header, args, kPatience);
+  const auto results = (*client)->call(header, args, HonestLine::kPatience);
   if (!results.ok()) return not_served("MNT", start, std::string(results.status().message()));
   nfs3::MntRes res;
   nfs3::XdrReader in(*results);
@@ -142,26 +93,15 @@ HonestClient::Millis HonestClient::mnt() {
   return since(start);
 }
 
-template <typename Args>
-HonestClient::Millis HonestClient::newcomer(Proc proc, const Args& args, MutBytes room) {
-  const auto start = Clock::now();
-  const auto client = connect();
-  std::vector<std::uint8_t> octets;
-  nfs3::XdrWriter out(octets);
-  emit(out, args);
-  if (!call(*client, proc, octets, room)) return {};
-  return since(start);
-}
-
 HonestClient::Millis HonestClient::newcomers_getattr() {
-  return newcomer(Proc::kGetattr, nfs3::FhArgs{data_});
+  return call(*dial_(), Proc::kGetattr, nfs3::FhArgs{data_});
 }
 HonestClient::Millis HonestClient::newcomers_read() {
-  return newcomer(Proc::kRead, nfs3::ReadArgs{data_, 0, kReadLen}, room_);
+  return call(*dial_(), Proc::kRead, nfs3::ReadArgs{data_, 0, kReadLen}, room_);
 }
 
 std::optional<nfs3::NfsFh3> HonestClient::lookup(const nfs3::NfsFh3& dir, const std::string& name) {
-  if (!call(Proc::kLookup, nfs3::DiropArgs{{dir, name}})) return {};
+  if (!call(*line_, Proc::kLookup, nfs3::DiropArgs{{dir, name}})) return {};
   nfs3::LookupRes res;
   nfs3::XdrReader in(results_);
   if (!parse(in, res)) return {};
@@ -172,7 +112,7 @@ std::vector<nfs3::NfsFh3> HonestClient::files_of(const nfs3::NfsFh3& dir, std::s
   std::vector<nfs3::NfsFh3> files;
   nfs3::ReaddirplusArgs args{.dir = dir, .dircount = 65536, .maxcount = 65536};
   for (nfs3::ReaddirplusRes res; files.size() < most && !res.eof;) {
-    if (!call(Proc::kReaddirplus, args)) no_server("READDIRPLUS");
+    if (!call(*line_, Proc::kReaddirplus, args)) no_server("READDIRPLUS");
     nfs3::XdrReader in(results_);
     if (!parse(in, res)) no_server("READDIRPLUS");
     for (const nfs3::Entryplus3& entry : res.entries) {

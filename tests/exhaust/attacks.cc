@@ -7,8 +7,8 @@
 
 #include "apps/nfs3/mount.h"
 #include "nfsulb/nfs3.h"
-#include "rpcrdma/rpc_message.h"
 #include "rpcrdma/v2_wg07/header.h"
+#include "tests/exhaust/nfs_call.h"
 #include "tests/exhaust/v1_message.h"
 
 namespace weft::exhaust {
@@ -19,27 +19,6 @@ using nfs3::Proc;
 constexpr std::string_view kConnections = "connections (a descriptor and about 10 KB each at rest)";
 constexpr std::string_view kWaiting =
     "newcomers that wait until a connection of their own address ends for them (a descriptor each)";
-
-template <typename Proc, typename Args, typename... Form>
-Octets call(std::uint32_t program, std::uint32_t version, Proc proc, std::uint32_t xid, const Args& args,
-            Form... form) {
-  Octets octets;
-  nfs3::XdrWriter out(octets);
-  rpcrdma::CallHeader header;
-  header.xid = xid;
-  header.program = program;
-  header.version = version;
-  header.procedure = static_cast<std::uint32_t>(proc);
-  header.cred = rpcrdma::auth_sys_of_this_process();
-  emit_call(out, header);
-  emit(out, args, form...);
-  return octets;
-}
-
-template <typename Args, typename... Form>
-Octets nfs_call(std::uint32_t xid, Proc proc, const Args& args, Form... form) {
-  return call(nfs3::kProgram, nfs3::kVersion, proc, xid, args, form...);
-}
 
 Octets null(std::uint32_t xid) {
   return v1_message(xid, nfs_call(xid, Proc::kNull, nfs3::VoidArgs{}));
@@ -102,7 +81,7 @@ Octets part_of_an_fpdu() {
 Octets mnt(std::uint32_t xid) {
   std::string path;
   for (int i = 0; i < 100; ++i) path += "/many/..";
-  return call(nfs3::kMountProgram, nfs3::kMountVersion, nfs3::MountProc::kMnt, xid, nfs3::DirpathArgs{path});
+  return rpc_call(nfs3::kMountProgram, nfs3::kMountVersion, nfs3::MountProc::kMnt, xid, nfs3::DirpathArgs{path});
 }
 
 }  // namespace
