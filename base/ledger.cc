@@ -30,8 +30,12 @@ struct Ledger::State {
     const auto at = addresses.find(name);
     return at == addresses.end() ? nullptr : &at->second;
   }
-  // own: what of `address.shared` belongs to the thing that grows.
-  Verdict fits(const Address* address, Amount shared_of_client, Amount more, Amount own) const;
+  // What is held beyond the guarantees.
+  struct Shared {
+    Amount all = 0, of_address = 0, of_client = 0;
+    Amount own = 0;  // of the thing that grows, if its client holds nothing else
+  };
+  Verdict fits(const Shared& held, Amount more, bool one_may_fill) const;
 };
 
 struct Ledger::Holder {
@@ -52,7 +56,8 @@ struct Ledger::Holder {
 
   Amount beyond(Amount amount) const { return amount > guaranteed ? amount - guaranteed : 0; }
   void set(Amount amount, Amount guarantee);
-  Verdict asks(Amount more, Amount own) const;
+  Verdict asks(Amount more, Amount own, bool one_may_fill) const;
+  bool is_in_its_own_way(Amount more, Amount own) const;
   void give_back(Amount amount) {
     assert(amount <= held);
     set(held - std::min(held, amount), guaranteed);
@@ -78,27 +83,34 @@ void Ledger::Holder::set(Amount amount, Amount guarantee) {
   held = amount;
 }
 
-Ledger::Verdict Ledger::Holder::asks(Amount more, Amount own) const {
+Ledger::Verdict Ledger::Holder::asks(Amount more, Amount own, bool one_may_fill) const {
   const Bounds& bounds = state->bounds;
   const bool is_alone = held == own;
   if (more > kUnbounded - state->held) return Verdict::kClient;
   if (!(is_alone && bounds.one_may_exceed) && (held > bounds.client || more > bounds.client - held)) {
     return Verdict::kClient;
   }
-  const Amount shared_more = beyond(held + more) - beyond(held);
-  return state->fits(&address, beyond(held), shared_more, is_alone ? beyond(held) : 0);
+  const State::Shared shared{state->shared, address.shared, beyond(held), is_alone ? beyond(held) : 0};
+  return state->fits(shared, beyond(held + more) - beyond(held), one_may_fill);
 }
 
-Ledger::Verdict Ledger::State::fits(const Address* address, Amount shared_of_client, Amount more, Amount own) const {
+// Whether `more` would fit if the client held its `own` alone.
+bool Ledger::Holder::is_in_its_own_way(Amount more, Amount own) const {
+  const Amount others = beyond(held) - beyond(own);
+  if (others == 0) return false;
+  const State::Shared without{state->shared - others, address.shared - others, beyond(own), beyond(own)};
+  return state->fits(without, beyond(own + more) - beyond(own), true) == Verdict::kFits;
+}
+
+Ledger::Verdict Ledger::State::fits(const Shared& held, Amount more, bool one_may_fill) const {
   if (more == 0) return Verdict::kFits;
-  const Amount of_address = address == nullptr ? 0 : address->shared;
-  if (of_address > bounds.address || more > bounds.address - of_address) return Verdict::kAddress;
-  if (shared > bounds.all || more > bounds.all - shared) return Verdict::kAll;
-  if (!bounds.leaves_as_much || (bounds.one_may_fill && of_address == own)) return Verdict::kFits;
-  const Amount most = std::min(bounds.address, bounds.all - shared - more);
-  if (of_address > most || more > most - of_address) return Verdict::kAddress;
-  const Amount left = most - of_address - more;
-  return shared_of_client > left || more > left - shared_of_client ? Verdict::kAddress : Verdict::kFits;
+  if (held.of_address > bounds.address || more > bounds.address - held.of_address) return Verdict::kAddress;
+  if (held.all > bounds.all || more > bounds.all - held.all) return Verdict::kAll;
+  if (!bounds.leaves_as_much || (one_may_fill && held.of_address == held.own)) return Verdict::kFits;
+  const Amount most = std::min(bounds.address, bounds.all - held.all - more);
+  if (held.of_address > most || more > most - held.of_address) return Verdict::kAddress;
+  const Amount left = most - held.of_address - more;
+  return held.of_client > left || more > left - held.of_client ? Verdict::kAddress : Verdict::kFits;
 }
 
 Ledger::Ledger(const Bounds& bounds) : state_(std::make_shared<State>(bounds)) {}
@@ -117,7 +129,8 @@ Ledger::Verdict Ledger::asks(std::string_view address, Amount amount) const {
   const Bounds& bounds = state_->bounds;
   if (!bounds.one_may_exceed && amount > bounds.client) return Verdict::kClient;
   const Amount more = amount > bounds.guaranteed ? amount - bounds.guaranteed : 0;
-  return state_->fits(state_->find(address), 0, more, 0);
+  const Address* of = state_->find(address);
+  return state_->fits({.all = state_->shared, .of_address = of == nullptr ? 0 : of->shared}, more, bounds.one_may_fill);
 }
 
 std::optional<std::uint64_t> Ledger::gives_way(std::string_view newcomer, Amount amount, const Judge& judge) const {
@@ -208,7 +221,7 @@ Lease Ledger::Client::take(Amount amount) {
 }
 
 Ledger::Verdict Ledger::Client::asks(Amount amount) const {
-  return holder_ ? holder_->asks(amount, 0) : Verdict::kClient;
+  return holder_ ? holder_->asks(amount, 0, holder_->state->bounds.one_may_fill) : Verdict::kClient;
 }
 
 bool Ledger::Client::is_guaranteed(Amount amount) const {
@@ -233,10 +246,20 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 }
 
 Ledger::Verdict Lease::resize(Amount amount) {
+  return resize(amount, holder_ && holder_->state->bounds.one_may_fill);
+}
+
+Ledger::Verdict Lease::resize_in_turn(Amount amount) {
+  const Ledger::Verdict verdict = resize(amount, true);
+  if (verdict != Ledger::Verdict::kAddress) return verdict;
+  return holder_->is_in_its_own_way(amount - amount_, amount_) ? Ledger::Verdict::kClient : verdict;
+}
+
+Ledger::Verdict Lease::resize(Amount amount, bool one_may_fill) {
   using Verdict = Ledger::Verdict;
   if (!holder_) return amount == 0 ? Verdict::kFits : Verdict::kClient;
   if (amount > amount_) {
-    const Verdict verdict = holder_->asks(amount - amount_, amount_);
+    const Verdict verdict = holder_->asks(amount - amount_, amount_, one_may_fill);
     if (verdict != Verdict::kFits) return verdict;
     holder_->set(holder_->held + (amount - amount_), holder_->guaranteed);
   } else if (amount < amount_) {

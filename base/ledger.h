@@ -155,6 +155,9 @@ class Lease {
   explicit operator bool() const { return amount_ != 0; }
   // resize changes nothing unless it returns kFits. A smaller amount always fits. A default Lease fits 0 alone.
   [[nodiscard]] Ledger::Verdict resize(Amount amount);
+  // The same for the one whose turn it is in a line: as if Bounds::one_may_fill were set. kClient if it would do that
+  // the client gave back what else it holds.
+  [[nodiscard]] Ledger::Verdict resize_in_turn(Amount amount);
   // split moves a part, at most all, to another Lease of the same client.
   Lease split(Amount amount);
   // merge takes over the amount of another Lease of the same client, or of a default one.
@@ -165,6 +168,7 @@ class Lease {
  private:
   friend class Ledger::Client;
   explicit Lease(std::shared_ptr<Ledger::Holder> holder) : holder_(std::move(holder)) {}
+  Ledger::Verdict resize(Amount amount, bool one_may_fill);
   std::shared_ptr<Ledger::Holder> holder_;
   Amount amount_ = 0;
 };

@@ -298,6 +298,23 @@ TEST(Ledger, SumsAgreeAfterAnyOperations) {
   EXPECT_EQ(ledger.num_addresses(), 0u);
 }
 
+// The client holds 30 already. Without these its address would have room.
+TEST(Ledger, InItsTurnALeaseIsToldThatItsClientIsInItsOwnWay) {
+  Ledger ledger({.address = 60, .all = 100, .leaves_as_much = true, .one_may_fill = false});
+  Ledger::Client a = ledger.enter("a"), neighbour = ledger.enter("a");
+  Lease first = a.take(30), second = a.lease();
+  EXPECT_EQ(second.resize(10), Verdict::kAddress);
+  EXPECT_EQ(second.resize_in_turn(10), Verdict::kClient);
+  Lease of_neighbour = neighbour.lease();
+  EXPECT_EQ(of_neighbour.resize_in_turn(20), Verdict::kAddress);
+  EXPECT_EQ(of_neighbour.resize_in_turn(10), Verdict::kFits);
+  // Alone in its address it may have all of it.
+  Ledger::Client b = ledger.enter("b");
+  Lease of_b = b.lease();
+  EXPECT_EQ(of_b.resize(40), Verdict::kAddress);
+  EXPECT_EQ(of_b.resize_in_turn(40), Verdict::kFits);
+}
+
 TEST(LedgerKind, IsARowOfATable) {
   EXPECT_EQ(to_markdown({"connections", "1", "", "1,024", "`Bounds`", "`Ledger.*`"}),
             "| connections | 1 | | 1,024 | `Bounds` | `Ledger.*` |");

@@ -30,4 +30,18 @@ inline absl::StatusOr<onc_tcp::Room::Limits> room_limits(std::size_t total, std:
       .total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
 }
 
+// What Replies have is divided into a Room for listings of directories and one for the others. In the first one all
+// wait for their turns: it keeps nothing for clients that hold little.
+struct ReplyRooms {
+  onc_tcp::Room::Limits replies, listings;
+};
+inline ReplyRooms rooms_of_replies(const onc_tcp::Room::Limits& all) {
+  constexpr std::size_t kListingShare = 8;
+  ReplyRooms out{.replies = all,
+                 .listings = {.total = all.total / kListingShare, .per_address = all.per_address / kListingShare}};
+  out.replies.total -= out.listings.total;
+  out.replies.per_address -= out.listings.per_address;
+  return out;
+}
+
 }  // namespace weft::gateway

@@ -33,6 +33,8 @@ constexpr std::size_t kCallsAhead = 2;
 constexpr std::size_t kCallOverhead = 1024;
 // The bytes of the gateway's own answer.
 constexpr std::size_t kOwnAnswer = 512;
+// Longer Replies without an item are listings.
+constexpr std::size_t kShortReply = 64 << 10;
 
 // Makes PROG_UNAVAIL, or PROG_MISMATCH with the existing versions.
 ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
@@ -87,6 +89,7 @@ Session::Session(SharedBySessions& shared, rpcrdma::ConnectionId id, std::string
       lease_(place_.take(1)),
       room_for_calls_(shared.calls.enter(address())),
       room_for_replies_(shared.replies.enter(address())),
+      room_for_listings_(shared.listings.enter(address())),
       now_(now),
       used_at_(now) {
   if (shared_.observer != nullptr) shared_.observer->on_connection(id_, address());
@@ -149,16 +152,18 @@ void Session::leave_server() {
 
 std::size_t Session::process(TimePoint now) {
   now_ = now;
-  if (stream_->waits_for_room() && shared_.calls.num_returns() != call_returns_seen_) {
-    call_returns_seen_ = shared_.calls.num_returns();
+  if (stream_->waits_for_room() && shared_.calls.num_changes() != call_changes_seen_) {
+    call_changes_seen_ = shared_.calls.num_changes();
     stream_->look_for_room();
   }
-  if (!client_) return 0;
-  const std::size_t moved = client_->progress(now);
-  watch();
-  if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
-  if (blocked_ && !over_ && shared_.replies.num_returns() != reply_returns_seen_) {
-    on_call(*std::exchange(blocked_, std::nullopt), blocked_mark_);
+  std::size_t moved = 0;
+  if (client_) {
+    moved = client_->progress(now);
+    watch();
+    if (client_->state() == rpcrdma::Client::State::kClosed) end(client_->error());
+  }
+  if (blocked_ && !over_ && !blocked_->room.waits() && num_reply_changes() != reply_changes_seen_) {
+    on_call(*std::exchange(blocked_, std::nullopt));
   }
   return moved;
 }
@@ -190,7 +195,7 @@ std::optional<TimePoint> Session::next_timeout() const {
 
 void Session::check(TimePoint now) {
   now_ = now;
-  stream_->check(now);
+  stream_->check(now, given_time());
   if (over_) return;
   if (!blocked_ && !stream_->waits_for_room()) {
     waits_since_.reset();
@@ -198,13 +203,25 @@ void Session::check(TimePoint now) {
     waits_since_ = now;
   }
   // The device may be unable to register memory although the Room has space. Each check allows another attempt.
-  reply_returns_seen_ = ~std::uint64_t{0};
+  reply_changes_seen_ = ~std::uint64_t{0};
+}
+
+// A client that has not yet proven to move bytes has less time in a crowd: all that wait are to have had a turn within
+// a round.
+Duration Session::given_time() const {
+  constexpr auto kTerms = onc_tcp::MemoryPace::kTerms;
+  double share = 1;
+  for (const auto* room : {room_for_calls_.get(), room_for_replies_.get(), room_for_listings_.get()}) {
+    share = std::min(share, room->share_of_round());
+  }
+  return std::clamp(std::chrono::duration_cast<Duration>(kTerms.round * share), kTerms.least, kTerms.grace);
 }
 
 std::size_t Session::held_slowly() const {
   if (!stream_->is_slow()) return 0;
-  const bool holds_little = room_for_calls_->holds_little() && room_for_replies_->holds_little();
-  return holds_little ? 0 : room_for_calls_->held() + room_for_replies_->held();
+  const auto rooms = {room_for_calls_.get(), room_for_replies_.get(), room_for_listings_.get()};
+  if (std::ranges::all_of(rooms, &onc_tcp::Room::Client::holds_little)) return 0;
+  return room_for_calls_->held() + room_for_replies_->held() + room_for_listings_->held();
 }
 
 rpcrdma::ConnectionStatistics Session::statistics() const {
@@ -237,42 +254,59 @@ void Session::end(const std::string& why, EndReason reason) {
 
 void Session::on_record(Record record) {
   wake();
-  on_call(std::move(record), shared_.observer == nullptr ? 0 : shared_.observer->on_arrival());
+  const std::uint64_t mark = shared_.observer == nullptr ? 0 : shared_.observer->on_arrival();
+  on_call({std::move(record), mark});
 }
 
-void Session::on_call(Record record, std::uint64_t mark) {
-  rpcrdma::xdr::XdrReader in(record.octets());
+void Session::on_call(Arrived arrived) {
+  rpcrdma::xdr::XdrReader in(arrived.record.octets());
   rpcrdma::CallHeaderView header;
   const rpcrdma::CallParse parsed = rpcrdma::parse_call(in, header);
   if (parsed == rpcrdma::CallParse::kNotACall) {
-    if (!callbacks_.pass_reply(record)) end("the client sent a record that is neither a Call nor a Reply to one");
+    if (!callbacks_.pass_reply(arrived.record))
+      end("the client sent a record that is neither a Call nor a Reply to one");
     return;
   }
   if (parsed != rpcrdma::CallParse::kOk) {
     const bool is_mismatch = parsed == rpcrdma::CallParse::kRpcMismatch;
-    return refuse(mark, is_mismatch ? CallOutcome::kRpcMismatch : CallOutcome::kGarbageArgs,
+    return refuse(std::move(arrived), is_mismatch ? CallOutcome::kRpcMismatch : CallOutcome::kGarbageArgs,
                   refusal(parsed, header.xid));
   }
   const rpcrdma::Binding* binding = nfsulb::find_binding(header.program, header.version);
   if (binding == nullptr) {
     const ReplyHeader reply = no_such_program(header.xid, header.program);
     const bool has_program = reply.accept == AcceptStat::kProgMismatch;
-    return refuse(mark, has_program ? CallOutcome::kProgMismatch : CallOutcome::kProgUnavail, header_record(reply));
+    return refuse(std::move(arrived), has_program ? CallOutcome::kProgMismatch : CallOutcome::kProgUnavail,
+                  header_record(reply));
   }
   if (!connect()) return;
   // The backchannel of NFSv4.1 is a connection of the client's session (RFC 8881 section 2.10.3.1).
   may_be_called_back_ |= header.program == nfsulb::kNfsProgram && header.version == nfsulb::kNfsV4;
   const ConstBytes args = in.rest();
   Call& call = calls_.emplace_back();
-  call.record = std::move(record);
-  call.mark = mark;
+  call.record = std::move(arrived.record);
+  call.mark = arrived.mark;
+  call.room = std::move(arrived.room);
   if (!pass_call(call, header, *binding, args)) {
-    blocked_ = std::move(call.record);
-    blocked_mark_ = mark;
-    reply_returns_seen_ = shared_.replies.num_returns();
+    block({std::move(call.record), call.mark, std::move(call.room)});
     calls_.pop_back();
   }
   hold_back();
+}
+
+void Session::block(Arrived arrived) {
+  blocked_.emplace(std::move(arrived));
+  reply_changes_seen_ = num_reply_changes();
+}
+
+std::uint64_t Session::num_reply_changes() const {
+  return shared_.replies.num_changes() + shared_.listings.num_changes();
+}
+
+bool Session::take_room(onc_tcp::Room::Claim& room, std::size_t len, std::size_t item) const {
+  const bool is_listing = item == 0 && len > kShortReply;
+  if (!room.has_client()) room = onc_tcp::Room::Claim(is_listing ? room_for_listings_ : room_for_replies_);
+  return room.resize(len);
 }
 
 bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding,
@@ -286,8 +320,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
     if (!prepare_results(call, binding, args)) return false;
   } else {
     spec.max_results = config_.max_reply + config_.max_item;
-    call.room = onc_tcp::Room::Claim(room_for_replies_);
-    if (!call.room.resize(kCallOverhead + spec.max_results)) return false;
+    if (!take_room(call.room, kCallOverhead + spec.max_results, config_.max_item)) return false;
   }
   const auto at = std::prev(calls_.end());
   call.runs_once = !binding.is_idempotent(spec.procedure, args, {});
@@ -303,7 +336,7 @@ bool Session::pass_call(Call& call, const rpcrdma::CallHeaderView& header, const
   return true;
 }
 
-void Session::refuse_unsent(const Call& call, const std::string& why) {
+void Session::refuse_unsent(Call& call, const std::string& why) {
   if (shared_.log.take(now_)) {
     spdlog::warn("gateway: {}: a call of program {} cannot be sent: {}", peer_, call.spec.program, why);
   }
@@ -314,7 +347,7 @@ void Session::hold_back() {
   if (over_) return;
   // Once the client is held back, it stays so until half of the Calls are done.
   const std::size_t most = (held_back_ ? 1 : kCallsAhead) * config_.rpc.credits;
-  const bool hold = blocked_ || client_->num_outstanding() >= most;
+  const bool hold = blocked_ || (client_ && client_->num_outstanding() >= most);
   if (hold == held_back_) return;
   held_back_ = hold;
   hold ? stream_->pause() : stream_->resume();
@@ -352,11 +385,13 @@ bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, Const
     }
     item = len;
   }
-  call.room = onc_tcp::Room::Claim(room_for_replies_);
-  if (!call.room.resize(kCallOverhead + item + rest)) return false;
+  if (!take_room(call.room, kCallOverhead + item + rest, item)) return false;
   if (item > 0) {
     call.result = shared_.buffers.take(item);
-    if (!call.result) return false;
+    if (!call.result) {
+      call.room.resize(0);
+      return false;
+    }
     call.spec.result_items = rpcrdma::ScatteredBytes(call.result.octets());
     call.spec.leaves_inline_results = true;  // the record has them where they stand
   }
@@ -410,22 +445,26 @@ void Session::send_reply(Call& call, const rpcrdma::Reply& reply) {
   stream_->send(std::move(record));
 }
 
-void Session::refuse(std::uint64_t mark, CallOutcome outcome, std::unique_ptr<OwnedRecord> record) {
-  tell_answer(mark, outcome, nullptr);
-  send_own(std::move(record));
+void Session::refuse(Arrived arrived, CallOutcome outcome, std::unique_ptr<OwnedRecord> answer) {
+  if (take_room(arrived.room, kOwnAnswer, 0)) {
+    tell_answer(arrived.mark, outcome, nullptr);
+    send_own(std::move(answer), std::move(arrived.room));
+  } else {
+    block(std::move(arrived));
+  }
+  hold_back();
 }
 
-void Session::fail(const Call& call) {
+void Session::fail(Call& call) {
   tell_answer(call.mark, CallOutcome::kSystemErr, &call.spec);
-  send_own(header_record(accepted(call.xid(), AcceptStat::kSystemErr)));
+  send_own(header_record(accepted(call.xid(), AcceptStat::kSystemErr)), std::move(call.room));
 }
 
 // Sends an answer of the gateway's own.
-void Session::send_own(std::unique_ptr<OwnedRecord> record) {
+void Session::send_own(std::unique_ptr<OwnedRecord> record, onc_tcp::Room::Claim room) {
   if (!record) return;
-  auto room = std::make_shared<onc_tcp::Room::Claim>(room_for_replies_);
-  if (!room->resize(kOwnAnswer)) return end("it reads no answers, and there is no room for more of them");
-  record->attached = std::move(room);
+  room.resize(kOwnAnswer);
+  record->attached = std::make_shared<onc_tcp::Room::Claim>(std::move(room));
   stream_->send(std::move(record));
 }
 

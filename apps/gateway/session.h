@@ -27,8 +27,9 @@ struct SharedBySessions {
   verbs::Device& device;
   rpcrdma::BufferPool& buffers;
   // Calls use one Room, their Replies the other. So Calls that wait for room for their Replies never block a Reply that
-  // would give room back.
-  onc_tcp::Room &calls, &replies;
+  // would give room back. Long Replies without an item have a third one: listings of directories, which may wait for
+  // the server's disk for long. So their Calls keep no READ waiting.
+  onc_tcp::Room &calls, &replies, &listings;
   verbs::LogBudget& log;
   verbs::CompChannel& events;  // of all RDMA connections
   rpcrdma::CallObserver* observer = nullptr;
@@ -62,7 +63,7 @@ class Session {
   // Whether it stays in SharedBySessions::changing. The caller takes it out if not.
   bool changes_on() { return changes_ = listed_; }
   std::optional<TimePoint> next_timeout() const;
-  // Looks for a late client. Call it every ToRdma::kCheckEvery.
+  // Looks for a late client. Call it every ToRdma::kCheckEvery, or more often.
   void check(TimePoint now);
   // Whether its RDMA connection may end, because it had rested for ToRdmaConfig::rest at the last check.
   bool may_leave_server() const;
@@ -91,6 +92,8 @@ class Session {
  private:
   struct Call;
   struct ReplyRecord;
+  // As for onc_tcp::MemoryPace.
+  Duration given_time() const;
   // Puts it into SharedBySessions::busy, and into `changing`.
   void wake();
   using Calls = std::list<Call>;
@@ -100,23 +103,35 @@ class Session {
   // Brings SharedBySessions::by_cq up to date.
   void watch();
   void on_record(onc_tcp::Record record);
-  // mark: the observer's, of the Call's arrival.
-  void on_call(onc_tcp::Record record, std::uint64_t mark);
+  // Arrived is a Call that was not passed on or answered yet.
+  struct Arrived {
+    onc_tcp::Record record;
+    std::uint64_t mark = 0;          // the observer's, of its arrival
+    onc_tcp::Room::Claim room = {};  // for its Reply
+  };
+  void on_call(Arrived arrived);
   void tell_answer(std::uint64_t mark, rpcrdma::CallOutcome outcome, const rpcrdma::CallSpec* served);
-  // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later.
+  // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later, with its
+  // `room`.
   bool pass_call(Call& call, const rpcrdma::CallHeaderView& header, const rpcrdma::Binding& binding, ConstBytes args);
   // Stops reading the client while too many of its Calls are under way, or while one waits for a Buffer.
   void hold_back();
   void take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
   bool prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
+  // Whether room for a Reply of so many bytes, an item of so many included, is there.
+  bool take_room(onc_tcp::Room::Claim& room, std::size_t len, std::size_t item) const;
+  // Room::num_changes of both Rooms for Replies.
+  std::uint64_t num_reply_changes() const;
   void on_reply(Calls::iterator at, const rpcrdma::Reply& reply);
   void send_reply(Call& call, const rpcrdma::Reply& reply);
-  // Answers a Call that is not passed on.
-  void refuse(std::uint64_t mark, rpcrdma::CallOutcome outcome, std::unique_ptr<OwnedRecord> record);
+  // Answers a Call that is not passed on, or lets it wait for room.
+  void refuse(Arrived arrived, rpcrdma::CallOutcome outcome, std::unique_ptr<OwnedRecord> answer);
+  void block(Arrived arrived);
   // Answers a Call that got no Reply with SYSTEM_ERR.
-  void fail(const Call& call);
-  void refuse_unsent(const Call& call, const std::string& why);
-  void send_own(std::unique_ptr<OwnedRecord> record);
+  void fail(Call& call);
+  void refuse_unsent(Call& call, const std::string& why);
+  // room: no smaller than kOwnAnswer.
+  void send_own(std::unique_ptr<OwnedRecord> record, onc_tcp::Room::Claim room);
 
   SharedBySessions& shared_;
   const rpcrdma::ConnectionId id_;
@@ -124,7 +139,7 @@ class Session {
   std::string peer_;
   Ledger::Client place_;
   Lease lease_;  // of one place
-  std::shared_ptr<onc_tcp::Room::Client> room_for_calls_, room_for_replies_;
+  std::shared_ptr<onc_tcp::Room::Client> room_for_calls_, room_for_replies_, room_for_listings_;
   TimePoint now_;
   TimePoint used_at_;
   bool used_ = false;
@@ -141,10 +156,9 @@ class Session {
   bool over_ = false;
   rpcrdma::EndReason end_reason_ = rpcrdma::EndReason::kFailed;
   bool held_back_ = false;
-  std::optional<onc_tcp::Record> blocked_;  // a Call without room for its Reply
-  std::uint64_t blocked_mark_ = 0;
-  // Room::num_returns at the last request for room.
-  std::uint64_t call_returns_seen_ = 0, reply_returns_seen_ = 0;
+  std::optional<Arrived> blocked_;  // without room for its Reply
+  // Room::num_changes at the last request for room.
+  std::uint64_t call_changes_seen_ = 0, reply_changes_seen_ = 0;
   std::vector<rpcrdma::EligibleItem> arguments_;
   std::vector<std::optional<rpcrdma::EligibleItem>> results_;
   rpcrdma::ReplyBound bound_;

@@ -63,11 +63,13 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   const auto room =
       room_limits(config.max_buffered / 2, config.max_buffered_per_address / 2, config.max_connections, 2);
   if (!room.ok()) return room.status();
+  const ReplyRooms reply_rooms = rooms_of_replies(*room);
   out->calls_ = std::make_unique<onc_tcp::Room>(*room);
-  out->replies_ = std::make_unique<onc_tcp::Room>(*room);
-  out->shared_ = std::make_unique<SharedBySessions>(SharedBySessions{out->config_, device, *out->buffers_, *out->calls_,
-                                                                     *out->replies_, out->log_, *out->events_,
-                                                                     config.has_metrics ? &out->metrics_ : nullptr});
+  out->replies_ = std::make_unique<onc_tcp::Room>(reply_rooms.replies);
+  out->listings_ = std::make_unique<onc_tcp::Room>(reply_rooms.listings);
+  out->shared_ = std::make_unique<SharedBySessions>(
+      SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, *out->listings_, out->log_,
+                       *out->events_, config.has_metrics ? &out->metrics_ : nullptr});
   tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -203,7 +205,7 @@ bool ToRdma::make_place(const std::string& address) {
 // when this check began.
 void ToRdma::make_room() {
   const auto used_by = [this](const Session& of) {
-    return calls_->used_by(of.address()) + replies_->used_by(of.address());
+    return calls_->used_by(of.address()) + replies_->used_by(of.address()) + listings_->used_by(of.address());
   };
   struct Slow {
     Session* session;
@@ -217,7 +219,7 @@ void ToRdma::make_room() {
   if (slow.empty()) return;
   for (const auto& waiter : sessions_) {
     const auto since = waiter->waits_since();
-    if (waiter->is_over() || !since || now_ - *since < kCheckEvery) continue;
+    if (waiter->is_over() || !since || now_ - *since < kCheckInCrowdEvery) continue;
     const std::size_t used = used_by(*waiter);
     const Slow* most = nullptr;
     for (const Slow& one : slow) {
@@ -227,6 +229,10 @@ void ToRdma::make_room() {
     }
     if (most != nullptr) most->session->give_way("it is slow, and others wait for the memory that it holds");
   }
+}
+
+bool ToRdma::is_crowded() const {
+  return calls_->num_waiting() + replies_->num_waiting() + listings_->num_waiting() != 0;
 }
 
 void ToRdma::check() {
@@ -264,7 +270,7 @@ std::size_t ToRdma::process(TimePoint now) {
   now_ = now;
   if (now >= next_check_) {
     check();
-    next_check_ = now + kCheckEvery;
+    next_check_ = now + (is_crowded() ? kCheckInCrowdEvery : kCheckEvery);
   }
   if (now >= next_trim_) {
     buffers_->trim();
@@ -272,6 +278,7 @@ std::size_t ToRdma::process(TimePoint now) {
   }
   const std::size_t moved = device_.process(now);
   take_events();
+  for (onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) room->serve_line(now);
   if (now >= next_look_) {
     num_unseen_ = sessions_.size();
     next_look_ = now + kLookEvery;
@@ -325,7 +332,8 @@ std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
   if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
   if (buffers_->registered() != 0) next = earliest(next, next_trim_);
-  if (num_unseen_ > 0 || !shared_->ended.empty()) return TimePoint{};
+  const bool is_line_due = calls_->is_line_due() || replies_->is_line_due() || listings_->is_line_due();
+  if (num_unseen_ > 0 || !shared_->ended.empty() || is_line_due) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return earliest(next, arrivals_.next());
 }
@@ -348,7 +356,7 @@ metrics::Snapshot ToRdma::snapshot() const {
   out.max_connections = config_.max_connections;
   out.terminates = device_.query().terminates;
   out.memory = {{.kind = "calls", .held = calls_->used(), .limit = config_.max_buffered / 2},
-                {.kind = "replies", .held = replies_->used(), .limit = config_.max_buffered / 2}};
+                {.kind = "replies", .held = replies_->used() + listings_->used(), .limit = config_.max_buffered / 2}};
   return out;
 }
 

@@ -31,8 +31,9 @@ struct ToRdmaConfig {
   sockaddr_storage server{};
   rpcrdma::ClientConfig rpc;
   onc_tcp::StreamConfig stream;
-  // Bytes held for all clients together, half of them for Calls and half for Replies; and the part of them for the
-  // clients of one address (base/peer_group.h). At least kLeastBuffered, and kLeastBufferedPerAddress.
+  // Bytes held for all clients together, half of them for Calls and half for Replies, of these an eighth for listings
+  // of directories; and the part of them for the clients of one address (base/peer_group.h). At least kLeastBuffered,
+  // and kLeastBufferedPerAddress.
   std::size_t max_buffered = 256 << 20;
   std::size_t max_buffered_per_address = 64 << 20;
   std::size_t max_item = 4 << 20;  // bytes of one result that is placed directly
@@ -71,8 +72,8 @@ struct SharedBySessions;
 // It runs in the thread of its io_context only.
 class ToRdma {
  public:
-  // How often it looks for clients that are late or slow.
-  static constexpr std::chrono::milliseconds kCheckEvery{200};
+  // How often it looks for clients that are late or slow; and while some wait for memory.
+  static constexpr std::chrono::milliseconds kCheckEvery{200}, kCheckInCrowdEvery{50};
   // The end of an RDMA connection at rest is seen within this time, if no completion announces it: all clients are
   // looked at so often. A turn looks at kRestingPerTurn of them, so it costs the same with any number of clients.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
@@ -116,6 +117,7 @@ class ToRdma {
   std::optional<std::uint32_t> gives_way(const std::string& newcomer);
   void see_changes();
   void make_room();
+  bool is_crowded() const;
   void check();
   void forget_ended();
   void take_events();
@@ -128,7 +130,7 @@ class ToRdma {
   std::unique_ptr<verbs::CompChannel> events_;
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
-  std::unique_ptr<onc_tcp::Room> calls_, replies_;
+  std::unique_ptr<onc_tcp::Room> calls_, replies_, listings_;
   metrics::CallMetrics metrics_;
   rpcrdma::ServerStatistics sums_;  // without the clients that are there
   std::unique_ptr<SharedBySessions> shared_;

@@ -170,6 +170,7 @@ std::size_t ToTcp::process(TimePoint now) {
   }
   drop_late_connects();
   if (now >= next_check_) check();
+  room_->serve_line(now);
   return server_->process(now);
 }
 
@@ -199,6 +200,7 @@ std::optional<TimePoint> ToTcp::next_timeout() const {
   if (!lost_.empty()) next = earliest(next, lost_.front()->give_up_at);
   if (!connecting_.empty()) next = earliest(next, connecting_.front()->connect_until);
   if (!clients_.empty()) next = earliest(next, next_check_);
+  if (room_->is_line_due()) return TimePoint{};
   return next;
 }
 

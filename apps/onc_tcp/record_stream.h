@@ -70,6 +70,8 @@ class RecordReceiver {
   // The bytes of the record that has begun to arrive.
   std::size_t held() const { return record_.memory.octets().size(); }
   bool holds_little() const { return !client_ || client_->is_little(claim_.size()); }
+  // After kNoRoom: whether the Room still has it in its line.
+  bool waits_in_line() const { return claim_.waits(); }
   // Whether a record has begun to arrive and has not ended.
   bool is_inside() const { return state_ != State::kMark || num_fragments_ > 0 || staged() > 0; }
 

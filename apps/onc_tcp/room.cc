@@ -1,8 +1,39 @@
 #include "apps/onc_tcp/room.h"
 
+#include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace weft::onc_tcp {
+
+using Verdict = Ledger::Verdict;
+
+// Holding is what a Claim has of a client. It stays where it is while the Claim moves.
+struct Room::Holding {
+  explicit Holding(std::shared_ptr<Client> of) : client(std::move(of)), lease(client->entry_.lease()) {}
+  ~Holding() {
+    withdraw();
+    pay();
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+  bool waits() const { return client->waits_ == this; }
+  void withdraw();
+  // Counts the time for which it held what it has. The line hears of it by pay, not in the middle of a turn.
+  void count_time();
+  void pay();
+  bool resize(std::size_t to);
+  void stand_in_line(std::size_t to);
+  // Its turn.
+  FairLine<Holding*>::Offer grow();
+
+  std::shared_ptr<Client> client;  // before its Lease
+  Lease lease;
+  std::size_t wish = 0;  // the size that it waits for
+  TimePoint since{};     // of the last count_time
+  Amount owed = 0;
+};
 
 Room::Room(const Limits& limits)
     : limits_(limits),
@@ -20,27 +51,122 @@ std::shared_ptr<Room::Client> Room::enter(const std::string& address) {
   return std::make_shared<Client>(*this, ledger_.enter(address));
 }
 
-Room::Claim::Claim(std::shared_ptr<Client> client) : client_(std::move(client)) {
-  if (client_) lease_ = client_->entry_.lease();
+void Room::serve_line(TimePoint now) {
+  now_ = now;
+  if (!is_due_ && ledger_.num_returns() == seen_returns_) return;
+  is_due_ = is_all_short_ = false;
+  const auto grow = [this](std::uint64_t, Holding* holding) {
+    const auto offer = holding->grow();
+    is_all_short_ = is_all_short_ || offer.verdict == Verdict::kAll;
+    return offer;
+  };
+  while (line_.serve_next(grow)) ++num_turns_;
+  seen_returns_ = ledger_.num_returns();
 }
 
-Room::Claim& Room::Claim::operator=(Claim&& other) noexcept {
-  if (this == &other) return *this;
-  lease_ = std::move(other.lease_);
-  client_ = std::move(other.client_);
-  size_ = std::exchange(other.size_, 0);
-  return *this;
+// None that waits in its address is passed, nor any while all wait for bytes that no address has.
+bool Room::may_pass(const Client& client) const {
+  return line_.size_of(client.entry_.address()) == 0 && !(is_all_short_ && line_.size() != 0);
+}
+
+Room::Client::~Client() {
+  room_.line_.remove(number_);
+  room_.is_due_ = true;
+}
+
+double Room::Client::share_of_round() const {
+  if (holds_little()) return 1;
+  const auto share = [this](std::size_t room, std::size_t num_waiting) {
+    return std::min(1.0, static_cast<double>(room) / (static_cast<double>(num_waiting) * static_cast<double>(held())));
+  };
+  const FairLine<Holding*>& line = room_.line_;
+  const std::size_t own = line.size_of_client(number_), of_address = line.size_of(entry_.address()) - own;
+  const Limits& limits = room_.limits_;
+  const double among_own = of_address == 0 ? 1 : share(limits.per_address, of_address);
+  const std::size_t of_all = room_.is_all_short_ ? line.size() - own : 0;
+  return of_all == 0 ? among_own : std::min(among_own, share(limits.total - limits.reserve, of_all));
+}
+
+void Room::Holding::withdraw() {
+  if (!waits()) return;
+  client->waits_ = nullptr;
+  client->room_.line_.withdraw(client->number_);
+  client->room_.is_due_ = true;
+}
+
+void Room::Holding::count_time() {
+  const auto time = client->room_.now_ - std::exchange(since, client->room_.now_);
+  if (!client->is_little(static_cast<std::size_t>(lease.amount()))) {
+    owed += lease.amount() * static_cast<Amount>(time / kCostsAgain);
+  }
+}
+
+void Room::Holding::pay() {
+  count_time();
+  if (owed != 0) client->room_.line_.cost_more(client->number_, std::exchange(owed, 0));
+}
+
+void Room::Holding::stand_in_line(std::size_t to) {
+  if (client->waits_ != nullptr) return;
+  client->waits_ = this;
+  wish = to;
+  client->room_.line_.push({client->number_, client->entry_.address()}, this, to - lease.amount());
+  client->room_.is_due_ = true;
+}
+
+bool Room::Holding::resize(std::size_t to) {
+  if (waits() && to == wish) return false;
+  withdraw();
+  pay();
+  Room& room = client->room_;
+  if (to <= lease.amount()) return lease.resize(to) == Verdict::kFits;
+  const std::size_t more = to - static_cast<std::size_t>(lease.amount());
+  // More clients than the reserve is for may be there.
+  const bool is_there = more <= room.limits_.total - room.used();
+  if (client->entry_.is_guaranteed(more)) {
+    // From now on it is no newcomer to the line.
+    if (!std::exchange(client->is_known_, true))
+      room.line_.serve_at_once({client->number_, client->entry_.address()}, 0);
+    return is_there && lease.resize(to) == Verdict::kFits;
+  }
+  if (is_there && room.may_pass(*client) && lease.resize(to) == Verdict::kFits) {
+    room.line_.serve_at_once({client->number_, client->entry_.address()}, more);
+    return true;
+  }
+  stand_in_line(to);
+  return false;
+}
+
+FairLine<Room::Holding*>::Offer Room::Holding::grow() {
+  count_time();
+  const std::size_t more = wish - static_cast<std::size_t>(lease.amount());
+  if (more > client->room_.limits_.total - client->room_.used()) return FairLine<Holding*>::Offer::waits(Verdict::kAll);
+  const Verdict verdict = lease.resize_in_turn(wish);
+  if (verdict != Verdict::kFits) return FairLine<Holding*>::Offer::waits(verdict);
+  client->waits_ = nullptr;  // the line drops it itself
+  return FairLine<Holding*>::Offer::begun(more);
+}
+
+Room::Claim::Claim() = default;
+Room::Claim::~Claim() = default;
+Room::Claim::Claim(Claim&&) noexcept = default;
+Room::Claim& Room::Claim::operator=(Claim&&) noexcept = default;
+
+Room::Claim::Claim(std::shared_ptr<Client> client)
+    : holding_(client ? std::make_unique<Holding>(std::move(client)) : nullptr) {}
+
+std::size_t Room::Claim::size() const {
+  return holding_ ? static_cast<std::size_t>(holding_->lease.amount()) : size_;
 }
 
 bool Room::Claim::resize(std::size_t size) {
-  if (client_) {
-    const Room& room = client_->room_;
-    // More clients than the reserve is for may be there.
-    if (size > size_ && size - size_ > room.limits_.total - room.used()) return false;
-    if (lease_.resize(size) != Ledger::Verdict::kFits) return false;
-  }
+  if (holding_) return holding_->resize(size);
   size_ = size;
   return true;
+}
+
+bool Room::Claim::waits() const {
+  return holding_ && holding_->waits();
 }
 
 }  // namespace weft::onc_tcp

@@ -1,22 +1,32 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "base/fair_line.h"
 #include "base/ledger.h"
+#include "base/time.h"
 
 namespace weft::onc_tcp {
 
 // Room bounds the memory that a program holds for clients, so that no client and no address can take the memory that
-// others need: a Ledger of bytes, for the clients of Streams. It counts bytes and holds none. One thread uses it.
+// others need: a Ledger of bytes, for the clients of Streams, and the line of those that wait for bytes. It counts
+// bytes and holds none. One thread uses it.
 //
 // A reserve of the total is for clients that hold little: with up to `reserve / small` clients, each of them always
-// gets `small` bytes. The rest is shared as Ledger::Bounds::leaves_as_much says: each client leaves the next one at
-// least half of the free memory that it found. Clients that give their memory back come to hold equal parts. If a
-// client gives nothing back, ending it is not the Room's task.
+// gets `small` bytes, without a wait. The rest is shared as Ledger::Bounds::leaves_as_much says: each client leaves the
+// next one at least half of the free memory that it found. Clients that give their memory back come to hold equal
+// parts.
+//
+// A Claim that is refused bytes stands in a FairLine. So what others give back comes to the client that received least,
+// also if it needs more at once than they do: in its turn, the only Claim of an address may have all that there is, up
+// to the bound of an address. Bytes cost as much again for each kCostsAgain for which they are held: a client that
+// gives them back soon comes before those that do not. If a client gives nothing back, ending it is not the Room's
+// task.
 class Room {
  public:
   struct Limits {
@@ -28,6 +38,8 @@ class Room {
   class Client;
   class Claim;
 
+  static constexpr std::chrono::milliseconds kCostsAgain{10};
+
   // The Room outlives its Clients and Claims.
   explicit Room(const Limits& limits);
   ~Room();
@@ -38,21 +50,41 @@ class Room {
   // or one of its Claims exists.
   std::shared_ptr<Client> enter(const std::string& address);
 
+  // Gives the Claims in the line what they wait for, as long as there is some. Call it after bytes came back, and
+  // regularly: it is the Room's clock.
+  void serve_line(TimePoint now);
+  // Whether serve_line may have something to give.
+  bool is_line_due() const { return line_.size() != 0 && (is_due_ || ledger_.num_returns() != seen_returns_); }
+
+  std::size_t num_waiting() const { return line_.size(); }
   std::size_t used() const { return static_cast<std::size_t>(ledger_.held()); }
   // The bytes that the clients of an address hold together.
   std::size_t used_by(const std::string& address) const { return static_cast<std::size_t>(ledger_.held_by(address)); }
-  // How often bytes were given back. A refused client need not ask again before this changes.
-  std::uint64_t num_returns() const { return ledger_.num_returns(); }
+  // How often bytes were given back, or given to a Claim of the line. A client without bytes need not ask again before
+  // this changes.
+  std::uint64_t num_changes() const { return ledger_.num_returns() + num_turns_; }
 
  private:
+  struct Holding;
+  // Whether a client may take bytes without a wait, although others wait.
+  bool may_pass(const Client& client) const;
+
   Limits limits_;
   Ledger ledger_;
+  FairLine<Holding*> line_;
+  TimePoint now_{};
+  std::uint64_t last_number_ = 0;
+  std::uint64_t num_turns_ = 0;
+  std::uint64_t seen_returns_ = 0;
+  bool is_due_ = false;        // the line has changed
+  bool is_all_short_ = false;  // the Claim whose turn it is waits for bytes that no address has
 };
 
 // Client is one client: one connection.
 class Room::Client {
  public:
-  Client(Room& room, Ledger::Client entry) : room_(room), entry_(std::move(entry)) {}
+  Client(Room& room, Ledger::Client entry) : room_(room), number_(++room.last_number_), entry_(std::move(entry)) {}
+  ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -61,31 +93,40 @@ class Room::Client {
   // Whether so many bytes are no more than each client may always have.
   bool is_little(std::size_t bytes) const { return bytes <= room_.limits_.small; }
   bool holds_little() const { return is_little(held()); }
+  // The part of a round in which all that wait have their turns, if each turn takes as much as this client holds: 1 if
+  // nobody else waits.
+  double share_of_round() const;
 
  private:
-  friend class Room::Claim;
+  friend class Room;
 
   Room& room_;
+  const std::uint64_t number_;  // in the line
   Ledger::Client entry_;
+  bool is_known_ = false;     // to the line
+  Holding* waits_ = nullptr;  // in the line: one Claim at a time
 };
 
 // Claim holds bytes of one client until it is destroyed. Without a client it may have any size.
 class Room::Claim {
  public:
-  Claim() = default;
+  Claim();
   explicit Claim(std::shared_ptr<Client> client);
-  Claim(Claim&& other) noexcept
-      : client_(std::move(other.client_)), lease_(std::move(other.lease_)), size_(std::exchange(other.size_, 0)) {}
-  Claim& operator=(Claim&& other) noexcept;
+  ~Claim();
+  Claim(Claim&&) noexcept;
+  Claim& operator=(Claim&&) noexcept;
 
-  std::size_t size() const { return size_; }
-  // Returns false and changes nothing if the client may not have this many bytes now. Fewer bytes are always allowed.
+  std::size_t size() const;
+  // Returns false and changes nothing if the client may not have this many bytes now. The Claim then waits in the line
+  // for this size, until its next resize or its end: serve_line gives it the bytes. Fewer bytes are always allowed. If
+  // another Claim of the client waits already, this one is only refused.
   bool resize(std::size_t size);
+  bool waits() const;
+  bool has_client() const { return holding_ != nullptr; }
 
  private:
-  std::shared_ptr<Client> client_;  // before its Lease
-  Lease lease_;
-  std::size_t size_ = 0;
+  std::unique_ptr<Holding> holding_;  // null: without a client
+  std::size_t size_ = 0;              // without a client
 };
 
 }  // namespace weft::onc_tcp

@@ -13,12 +13,14 @@ constexpr std::size_t kTotal = 100000, kPerAddress = 40000, kReserve = 2000, kSm
 
 struct RoomTest : ::testing::Test {
   Room::Claim claim(const std::string& address) { return Room::Claim(room.enter(address)); }
-  // Takes all the room that it may have.
+  // Takes all the room that it may have, and waits for no more.
   static void fill(Room::Claim& claim) {
     while (claim.resize(claim.size() + 1)) {
     }
+    claim.resize(claim.size());
   }
 
+  TimePoint now{};
   Room room{{.total = kTotal, .per_address = kPerAddress, .reserve = kReserve, .small = kSmall}};
 };
 
@@ -32,7 +34,7 @@ TEST_F(RoomTest, AClaimGivesBackWhatItHas) {
     EXPECT_EQ(room.used(), 40u);
     other = claim("b");
     EXPECT_EQ(room.used(), 0u);
-    EXPECT_GE(room.num_returns(), 2u);
+    EXPECT_GE(room.num_changes(), 2u);
   }
   Room::Claim free;
   EXPECT_TRUE(free.resize(10 * kTotal));
@@ -125,6 +127,166 @@ TEST_F(RoomTest, TheReserveIsForClientsThatHoldLittleAndLastsForAllOfThem) {
       }
     }
   }
+}
+
+// Each of many addresses asks for a little again as soon as it gave that back. What they give back at a time is never
+// enough for one that needs more.
+TEST_F(RoomTest, AClaimThatNeedsMuchIsServedBesideManyThatNeedLittle) {
+  constexpr std::size_t kMuch = 20000, kLittle = 2000, kNumOthers = 60;
+  std::vector<Room::Claim> others;
+  for (std::size_t i = 0; i < kNumOthers; ++i) others.push_back(claim("other " + std::to_string(i)));
+  const auto ask_all = [&] {
+    for (Room::Claim& one : others) {
+      if (one.size() == 0) one.resize(kLittle);
+    }
+  };
+  ask_all();
+  Room::Claim much = claim("a");
+  ASSERT_FALSE(much.resize(kMuch));
+  EXPECT_TRUE(much.waits());
+  EXPECT_EQ(much.size(), 0u);
+  std::size_t num_returned = 0;
+  for (std::size_t i = 0; much.waits() && num_returned <= kNumOthers; i = (i + 1) % kNumOthers) {
+    if (others[i].size() == 0) continue;
+    others[i].resize(0);
+    ++num_returned;
+    room.serve_line(now);
+    ask_all();
+  }
+  EXPECT_EQ(much.size(), kMuch) << num_returned << " Claims were given back";
+  EXPECT_LE(num_returned, kNumOthers);
+}
+
+TEST_F(RoomTest, WhoReceivedLeastIsNext) {
+  constexpr std::size_t kHalf = kPerAddress / 2;
+  std::vector<Room::Claim> holders;
+  for (const char* address : {"c", "d", "e", "f", "g"}) fill(holders.emplace_back(claim(address)));
+  const auto client = room.enter("a");
+  Room::Claim before(client);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(before.resize(1000));
+    before.resize(0);
+  }
+  Room::Claim first(client), second = claim("b");
+  ASSERT_FALSE(first.resize(kHalf));
+  ASSERT_FALSE(second.resize(kHalf));
+  holders.front().resize(holders.front().size() - kHalf);
+  room.serve_line(now);
+  EXPECT_TRUE(first.waits()) << "its address has received more";
+  EXPECT_EQ(second.size(), kHalf);
+}
+
+// Both have received as many bytes. One of them kept them for long.
+TEST_F(RoomTest, WhoHeldBytesForLongIsNextAfterThoseWhoDidNot) {
+  constexpr std::size_t kHalf = kPerAddress / 2;
+  std::vector<Room::Claim> holders;
+  for (const char* address : {"c", "d", "e", "f", "g"}) fill(holders.emplace_back(claim(address)));
+  const auto slow = room.enter("a"), quick = room.enter("a");
+  room.serve_line(now);
+  {
+    Room::Claim quickly(quick), slowly(slow);
+    ASSERT_TRUE(quickly.resize(1000));
+    ASSERT_TRUE(slowly.resize(1000));
+    quickly.resize(0);
+    now += std::chrono::seconds(1);
+    room.serve_line(now);
+  }
+  Room::Claim first(slow), second(quick);
+  ASSERT_FALSE(first.resize(kHalf));
+  ASSERT_FALSE(second.resize(kHalf));
+  holders.front().resize(holders.front().size() - kHalf);
+  room.serve_line(now);
+  EXPECT_TRUE(first.waits());
+  EXPECT_EQ(second.size(), kHalf);
+}
+
+TEST_F(RoomTest, WhoNeedsLittleDoesNotWait) {
+  Room::Claim all = claim("a"), more = claim("b"), waiting = claim("b"), little = claim("b");
+  fill(all);
+  fill(more);
+  ASSERT_FALSE(waiting.resize(kPerAddress));
+  EXPECT_TRUE(little.resize(kSmall));
+  EXPECT_FALSE(little.resize(kSmall + 1)) << "it passes the one that waits";
+}
+
+TEST_F(RoomTest, AClaimThatWaitsMayMove) {
+  Room::Claim first = claim("a"), waiting = claim("a");
+  fill(first);
+  ASSERT_FALSE(waiting.resize(kPerAddress));
+  Room::Claim moved = std::move(waiting);
+  EXPECT_TRUE(moved.waits());
+  first.resize(0);
+  room.serve_line(now);
+  EXPECT_EQ(moved.size(), kPerAddress);
+}
+
+TEST_F(RoomTest, AClaimThatEndsLeavesTheLine) {
+  Room::Claim all = claim("a"), more = claim("b"), next = claim("a");
+  fill(all);
+  fill(more);
+  const auto client = room.enter("a");
+  {
+    Room::Claim waiting(client);
+    ASSERT_FALSE(waiting.resize(kPerAddress));
+    ASSERT_FALSE(next.resize(2 * kSmall)) << "it passes the one that waits";
+  }
+  room.serve_line(now);
+  EXPECT_EQ(next.size(), 2 * kSmall);
+}
+
+TEST_F(RoomTest, AClaimThatAsksForLessWaitsNoMore) {
+  Room::Claim first = claim("a"), second = claim("a");
+  fill(first);
+  ASSERT_FALSE(second.resize(kPerAddress));
+  EXPECT_TRUE(second.resize(kSmall));
+  EXPECT_FALSE(second.waits());
+  first.resize(0);
+  room.serve_line(now);
+  EXPECT_EQ(second.size(), kSmall);
+}
+
+TEST_F(RoomTest, OneClaimOfAClientWaits) {
+  Room::Claim first = claim("a");
+  fill(first);
+  const auto client = room.enter("a");
+  Room::Claim one(client), other(client);
+  ASSERT_FALSE(one.resize(kPerAddress / 2));
+  ASSERT_FALSE(other.resize(kPerAddress / 2));
+  EXPECT_TRUE(one.waits());
+  EXPECT_FALSE(other.waits());
+}
+
+// A record grows while it arrives.
+TEST_F(RoomTest, InItsTurnTheOnlyClaimOfAnAddressMayGrowBesideManyAddresses) {
+  std::vector<Room::Claim> others;
+  for (std::size_t i = 0; i < 20; ++i) ASSERT_TRUE(others.emplace_back(claim(std::to_string(i))).resize(3000));
+  Room::Claim record = claim("a"), second = claim("a");
+  ASSERT_TRUE(record.resize(10000));
+  EXPECT_FALSE(record.resize(30000));
+  room.serve_line(now);
+  EXPECT_EQ(record.size(), 30000u);
+  EXPECT_FALSE(second.resize(8000));
+  room.serve_line(now);
+  EXPECT_TRUE(second.waits()) << "its address holds more than it would leave";
+}
+
+TEST_F(RoomTest, TheMoreWaitTheLessOfARoundHasEach) {
+  const auto client = room.enter("a");
+  Room::Claim mine(client);
+  ASSERT_TRUE(mine.resize(kPerAddress / 4));
+  EXPECT_EQ(client->share_of_round(), 1.0) << "nobody waits";
+  std::vector<Room::Claim> neighbours;
+  for (int i = 0; i < 16; ++i) {
+    neighbours.push_back(claim("a"));
+    neighbours.back().resize(kPerAddress);
+  }
+  EXPECT_EQ(client->share_of_round(), 4.0 / 16) << "four of them have room for as much at a time";
+  const auto little = room.enter("a"), other = room.enter("b");
+  Room::Claim least(little), elsewhere(other);
+  ASSERT_TRUE(least.resize(kSmall));
+  ASSERT_TRUE(elsewhere.resize(kPerAddress / 4));
+  EXPECT_EQ(little->share_of_round(), 1.0) << "what it holds is its own";
+  EXPECT_EQ(other->share_of_round(), 1.0) << "nobody waits for what it holds";
 }
 
 TEST_F(RoomTest, AnAddressIsForgottenWithItsLastClient) {

@@ -29,9 +29,6 @@ constexpr std::chrono::milliseconds kRoomRetry{20};
 // The bytes that a queued record takes besides its own.
 constexpr std::size_t kRecordOverhead = 256;
 
-// A peer that holds 1 MiB has to move 256 KiB a second.
-constexpr rpcrdma::EarnedTime::Terms kTerms{.whole = std::chrono::seconds(4)};
-
 // Bounds the octets that the kernel keeps for a peer that does not read, and the time. The Stream counts octets only
 // until the socket takes them.
 void bound_kernel_memory(asio::ip::tcp::socket& socket) {
@@ -58,13 +55,14 @@ bool Pace::is_late(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t m
   return now - *since_ >= timeout;
 }
 
-bool MemoryPace::is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held) {
+bool MemoryPace::is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held,
+                         Duration given) {
   const std::uint64_t moved_since = moved - std::exchange(moved_, moved);
   const bool goes_on = owed && time_ && ends == ends_;
   ends_ = ends;
   if (!goes_on) {
     time_.reset();
-    if (owed) time_.emplace(kTerms, now);
+    if (owed) time_.emplace(kTerms, moved < held ? given : kTerms.grace, now);
     return false;
   }
   time_->earn(moved_since, held, now);
@@ -114,7 +112,7 @@ void Stream::resume() {
 }
 
 void Stream::look_for_room() {
-  if (no_room_) resumed_.cancel();
+  if (no_room_ && !receiver_.waits_in_line()) resumed_.cancel();
 }
 
 // Hands out the complete records. on_record may pause or close.
@@ -224,14 +222,14 @@ std::size_t Stream::weight() const {
   return sender_.queued() + sender_.num_queued() * kRecordOverhead;
 }
 
-void Stream::check(TimePoint now) {
+void Stream::check(TimePoint now, Duration given) {
   if (closed_) return;
   // A record that already holds much memory and waits for more is not excused: it keeps memory from other clients.
   const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
   const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
   // Both are asked: records that it sends do not excuse a peer that reads no answers.
-  const bool sends_slowly = record_pace_.is_slow(now, owes_record, num_records_, received_, receiver_.held());
-  const bool reads_slowly = answer_pace_.is_slow(now, owes_reading, num_times_sent_, sent_, sender_.held());
+  const bool sends_slowly = record_pace_.is_slow(now, owes_record, num_records_, received_, receiver_.held(), given);
+  const bool reads_slowly = answer_pace_.is_slow(now, owes_reading, num_times_sent_, sent_, sender_.held(), given);
   is_slow_ = sends_slowly || reads_slowly;
   const auto is_late = [&](Pace& pace, bool owed, std::uint64_t ends, std::uint64_t moved) {
     return pace.is_late(now, owed, ends, moved, config_.stall_timeout, config_.least_moved);

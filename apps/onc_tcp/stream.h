@@ -58,9 +58,12 @@ class Pace {
 // has to move (rpcrdma::EarnedTime). Its owner passes the time.
 class MemoryPace {
  public:
+  static constexpr rpcrdma::EarnedTime::Terms kTerms{.whole = std::chrono::seconds(4)};
   // Whether the peer has used up the time that it earned. It has 0.4 s, and earns four seconds by moving as many bytes
-  // as it holds, but is never more than 0.4 s ahead. `owed`, `ends` and `moved` are as for Pace; held: bytes.
-  bool is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held);
+  // as it holds, but is never more than 0.4 s ahead. A peer that has not moved as many bytes as it holds has `given` at
+  // first instead of 0.4 s. `owed`, `ends` and `moved` are as for Pace; held: bytes.
+  bool is_slow(TimePoint now, bool owed, std::uint64_t ends, std::uint64_t moved, std::size_t held,
+               Duration given = kTerms.grace);
 
  private:
   std::optional<rpcrdma::EarnedTime> time_;  // while data is owed
@@ -85,12 +88,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::size_t queued() const { return sender_.queued(); }
 
   // check ends a Stream whose peer is late. Call it several times in each StreamConfig::stall_timeout, and every 200 ms
-  // for is_slow.
-  void check(TimePoint now);
+  // for is_slow. given: as for MemoryPace.
+  void check(TimePoint now, Duration given = MemoryPace::kTerms.grace);
   // At the last check: whether the peer moved too little for the record that it sends, or for those that wait to be
   // sent (MemoryPace).
   bool is_slow() const { return is_slow_; }
-  // Whether a record waits for memory. The Stream asks for memory regularly; look_for_room makes it ask at once.
+  // Whether a record waits for memory. The Stream asks for memory regularly; look_for_room makes it ask at once, unless
+  // it is still in the Room's line.
   bool waits_for_room() const { return no_room_; }
   void look_for_room();
 

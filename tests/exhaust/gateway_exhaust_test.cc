@@ -48,6 +48,19 @@ Octets remove_call(std::uint32_t xid) {
 Octets read_call(std::uint32_t xid) {
   return rpc_call(xid, kRead, read_args(kMib));
 }
+Octets short_read_call(std::uint32_t xid) {
+  return rpc_call(xid, kRead, read_args(kMib / 4));
+}
+// A READDIRPLUS, which the servers here never answer.
+Octets list_call(std::uint32_t xid) {
+  return rpc_call(xid, kReaddirplus, readdirplus_args(kMib));
+}
+// What a READ or its Call asks for: the last word of it (RFC 1813 section 3.3.6).
+std::size_t count_of(ConstBytes message) {
+  std::size_t count = 0;
+  for (const std::uint8_t octet : message.last(4)) count = count << 8 | octet;
+  return count;
+}
 // What begins a record of so many octets (RFC 5531 section 11), and so many of them.
 Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
   Octets octets = {static_cast<std::uint8_t>(0x80 | len >> 24), static_cast<std::uint8_t>(len >> 16),
@@ -55,6 +68,8 @@ Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
   octets.resize(octets.size() + num_octets);
   return octets;
 }
+
+constexpr std::string_view kTurns = "turns of Calls and Replies that wait for memory, over TCP and over RDMA";
 
 // Attackers over TCP of the gateway to a server over RDMA.
 std::vector<Attack> attacks_over_tcp() {
@@ -93,17 +108,32 @@ std::vector<Attack> attacks_over_tcp() {
        .depth = 40,
        .message = read_call,
        .is_deaf = true},
+      {.name = "listings",
+       .kinds = {"memory of Replies of more than 64 KiB without an item: listings of directories"},
+       .connections = kPlaces - 8,
+       .over = kRecords,
+       .depth = 8,
+       .message = list_call},
+      {.name = "Replies that all read",
+       .kinds = {kTurns},
+       .connections = kPlaces - 8,
+       .over = kRecords,
+       .pace = Attack::Pace::kAgain,
+       .depth = 8,
+       .message = short_read_call},
   };
 }
 
 // Attackers over RDMA of the gateway to a server over TCP.
 std::vector<Attack> attacks_over_rdma() {
   const auto null = [](std::uint32_t xid) { return v1_message(xid, null_call(xid)); };
-  const auto read = [](std::uint32_t xid) {
+  const auto read_to_chunk = [](std::uint32_t xid, const Octets& call, std::uint32_t len) {
     rpcrdma::ChunkListsView lists;
-    lists.write_list = {{{.handle = 0x7777, .length = kMib, .offset = 0}}};
-    return v1_message(xid, read_call(xid), std::move(lists));
+    lists.write_list = {{{.handle = 0x7777, .length = len, .offset = 0}}};
+    return v1_message(xid, call, std::move(lists));
   };
+  const auto read = [=](std::uint32_t xid) { return read_to_chunk(xid, read_call(xid), kMib); };
+  const auto short_read = [=](std::uint32_t xid) { return read_to_chunk(xid, short_read_call(xid), kMib / 4); };
   const auto remove = [](std::uint32_t xid) { return v1_message(xid, remove_call(xid)); };
   return {
       {.name = "connections, resting", .kinds = {"connections over RDMA"}, .connections = kPlaces + 20, .first = null},
@@ -127,6 +157,13 @@ std::vector<Attack> attacks_over_rdma() {
        .first = null,
        .message = read,
        .is_deaf = true},
+      {.name = "Replies that all take",
+       .kinds = {kTurns},
+       .connections = kPlaces - 8,
+       .pace = Attack::Pace::kAgain,
+       .depth = 8,
+       .first = null,
+       .message = short_read},
   };
 }
 
@@ -179,13 +216,14 @@ class ToRdmaExhaust : public Besieged<ToRdmaTest> {
     ToRdmaTest::SetUp();
   }
   void on_call(rpcrdma::ServedCall call) override {
-    if (call.procedure == kRemove) return;
+    if (call.procedure == kRemove || call.procedure == kReaddirplus) return;
     rpcrdma::ServedReply reply;
     if (call.procedure == kWrite) reply.results = write_results(static_cast<std::uint32_t>(kMib));
     if (call.procedure == kRead) {
-      reply.results = read_results(Octets(kMib));
+      const std::size_t count = count_of(call.args);
+      reply.results = read_results(Octets(count));
       reply.results.resize(20);  // without the data and their roundup
-      reply.add_item(server->buffers().take(kMib), kMib);
+      reply.add_item(server->buffers().take(count), count);
     }
     server->reply(call.id, std::move(reply));
   }
@@ -237,7 +275,7 @@ class ToTcpExhaust : public Besieged<ToTcpTest> {
     answer = [](TcpEnd& end, const Octets& call) {
       constexpr std::size_t kProcedure = 23;  // the last octet of it (RFC 5531 section 9)
       if (call[kProcedure] == kRemove) return;
-      const Octets results = call[kProcedure] == kRead    ? read_results(Octets(kMib))
+      const Octets results = call[kProcedure] == kRead    ? read_results(Octets(count_of(call)))
                              : call[kProcedure] == kWrite ? write_results(static_cast<std::uint32_t>(kMib))
                                                           : Octets();
       end.send(reply_message(xid_of(call), results));

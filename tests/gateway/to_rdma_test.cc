@@ -194,7 +194,6 @@ TEST_F(ToRdmaTest, TextsOfLinksComeWithoutAWriteChunk) {
 
 // Linux's server leaves the directory's attributes and the verifier out of its count.
 TEST_F(ToRdmaTest, AListingMayBeLongerThanItsCount) {
-  constexpr std::uint32_t kReaddirplus = 17;
   constexpr std::uint32_t kMaxcount = 65536;
   Octets args = {0, 0, 0, 4, 1, 2, 3, 4};
   rpcrdma::xdr::XdrWriter out(args);
@@ -234,7 +233,7 @@ TEST_F(ToRdmaTest, AListingMayBeLongerThanItsCount) {
   EXPECT_EQ(ask(client, nfs_call(8, kNull, {})), reply_message(8, {})) << "and goes on";
 }
 
-// Of 32 MiB that an address may have for Replies, one client may have half beyond what every client may have: four
+// Of 28 MiB that an address may have for Replies, one client may have half beyond what every client may have: three
 // results of the largest size and their headers.
 TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   constexpr std::uint32_t kCalls = 20;
@@ -246,9 +245,9 @@ TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
   calls.clear();
   ASSERT_TRUE(run([&] { return client.records.size() == 1; }));
   for (std::uint32_t xid = 1; xid <= kCalls; ++xid) client.send(nfs_call(xid, kRead, read_args(4 << 20)));
-  ASSERT_TRUE(run([&] { return calls.size() == 4; }));
+  ASSERT_TRUE(run([&] { return calls.size() == 3; }));
   settle();
-  EXPECT_EQ(calls.size(), 4u);
+  EXPECT_EQ(calls.size(), 3u);
   ASSERT_TRUE(run([&] {
     if (!calls.empty()) {
       rpcrdma::ServedReply reply;
@@ -259,6 +258,17 @@ TEST_F(ToRdmaTest, ACallWaitsForABufferForItsResult) {
     return client.records.size() == 1 + kCalls;
   }));
   for (std::uint32_t xid = 1; xid <= kCalls; ++xid) EXPECT_EQ(client.records[xid], reply_message(xid, refusal));
+}
+
+// The neighbours wait for room.
+TEST_F(ToRdmaTest, AnAnswerOfTheGatewaysOwnWaitsForNoLargerReply) {
+  TcpEnd& client = connect();
+  client.send(nfs_call(1, kRead, read_args(1 << 20)));
+  ASSERT_TRUE(run([&] { return calls.size() == 1; }));
+  for (int i = 0; i < 10; ++i) connect().send(nfs_call(1, kRead, read_args(4 << 20)));
+  settle();
+  ASSERT_LT(calls.size(), 11u) << "all have room";
+  EXPECT_EQ(ask(client, call_message(2, 200000, 1, 0, {})), refusal(2, rpcrdma::AcceptStat::kProgUnavail));
 }
 
 // Clients over TCP repeat a Call that takes long.

@@ -38,6 +38,17 @@ Octets read_args(std::uint32_t count) {
   return out;
 }
 
+Octets readdirplus_args(std::uint32_t maxcount) {
+  Octets out;
+  XdrWriter writer(out);
+  writer.opaque(kHandle);
+  writer.u64(0);  // cookie
+  writer.u64(0);  // cookieverf
+  writer.u32(maxcount);
+  writer.u32(maxcount);
+  return out;
+}
+
 Octets read_results(const Octets& data) {
   Octets out;
   XdrWriter writer(out);

@@ -21,10 +21,11 @@ namespace weft::gateway::testing {
 
 using Octets = std::vector<std::uint8_t>;
 
-// Parts of the messages of NFS version 3 that tests send (RFC 1813 sections 3.3.6 and 3.3.7).
-inline constexpr std::uint32_t kNull = 0, kRead = 6, kWrite = 7;
+// Parts of the messages of NFS version 3 that tests send (RFC 1813 sections 3.3.6, 3.3.7 and 3.3.17).
+inline constexpr std::uint32_t kNull = 0, kRead = 6, kWrite = 7, kReaddirplus = 17;
 Octets counted(std::size_t len);
 Octets read_args(std::uint32_t count);
+Octets readdirplus_args(std::uint32_t maxcount);
 Octets read_results(const Octets& data);
 // Of the data inline; without them and their roundup where that is asked for.
 Octets write_args(const Octets& data, bool reduced = false);
