@@ -69,10 +69,6 @@ class FairLine {
   // the client. Later newcomers that expect as much stand behind it.
   void serve_at_once(const Client& client, Amount cost);
 
-  // cost_more: what the client received has cost more than was said when it began, since it holds it for so long. This
-  // is no turn. A client that the line does not know costs nothing.
-  void cost_more(std::uint64_t client, Amount cost);
-
   // Offer is the answer of a client whose turn came: it began, at this cost, or it has to wait on. Then others do not
   // take what it waits for. But clients of its address that expect less may pass it as long as all of them together
   // take no more than it expects.
@@ -497,17 +493,6 @@ void FairLine<T>::serve_at_once(const Client& client, Amount cost) {
   if (!member.waits()) member.received.sum = std::max(member.received.sum, address.order.floor);
   begin_turn(member);
   settle(member, 0, cost);
-}
-
-template <typename T>
-void FairLine<T>::cost_more(std::uint64_t client, Amount cost) {
-  const auto at = clients_.find(client);
-  if (at == clients_.end() || cost == 0) return;
-  Member& member = *at->second;
-  Address& address = *member.address;
-  charge(member, 0, std::min(cost, kMaxCost));
-  address.order.most = std::max(address.order.most, member.received.sum);
-  order_.most = std::max(order_.most, address.received.sum);
 }
 
 template <typename T>

@@ -57,7 +57,8 @@ struct Ledger::Holder {
   Amount beyond(Amount amount) const { return amount > guaranteed ? amount - guaranteed : 0; }
   void set(Amount amount, Amount guarantee);
   Verdict asks(Amount more, Amount own, bool one_may_fill) const;
-  bool is_in_its_own_way(Amount more, Amount own) const;
+  // What a thing of `own` waits for, if its turn did not let it have `more` although so much is there.
+  Verdict lacks(Amount more, Amount own) const;
   void give_back(Amount amount) {
     assert(amount <= held);
     set(held - std::min(held, amount), guaranteed);
@@ -94,12 +95,15 @@ Ledger::Verdict Ledger::Holder::asks(Amount more, Amount own, bool one_may_fill)
   return state->fits(shared, beyond(held + more) - beyond(held), one_may_fill);
 }
 
-// Whether `more` would fit if the client held its `own` alone.
-bool Ledger::Holder::is_in_its_own_way(Amount more, Amount own) const {
+Ledger::Verdict Ledger::Holder::lacks(Amount more, Amount own) const {
   const Amount others = beyond(held) - beyond(own);
-  if (others == 0) return false;
-  const State::Shared without{state->shared - others, address.shared - others, beyond(own), beyond(own)};
-  return state->fits(without, beyond(own + more) - beyond(own), true) == Verdict::kFits;
+  const State::Shared alone{state->shared - others, address.shared - others, beyond(own), beyond(own)};
+  if (others != 0 && state->fits(alone, beyond(own + more) - beyond(own), true) == Verdict::kFits) {
+    return Verdict::kClient;
+  }
+  const State::Shared only_address{address.shared, address.shared, beyond(held), others == 0 ? beyond(held) : 0};
+  const bool would_fit = state->fits(only_address, beyond(held + more) - beyond(held), true) == Verdict::kFits;
+  return would_fit ? Verdict::kAll : Verdict::kAddress;
 }
 
 Ledger::Verdict Ledger::State::fits(const Shared& held, Amount more, bool one_may_fill) const {
@@ -252,7 +256,7 @@ Ledger::Verdict Lease::resize(Amount amount) {
 Ledger::Verdict Lease::resize_in_turn(Amount amount) {
   const Ledger::Verdict verdict = resize(amount, true);
   if (verdict != Ledger::Verdict::kAddress) return verdict;
-  return holder_->is_in_its_own_way(amount - amount_, amount_) ? Ledger::Verdict::kClient : verdict;
+  return holder_->lacks(amount - amount_, amount_);
 }
 
 Ledger::Verdict Lease::resize(Amount amount, bool one_may_fill) {

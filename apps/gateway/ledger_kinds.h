@@ -6,7 +6,7 @@
 namespace weft::gateway {
 
 inline constexpr LedgerKind kLedgerKinds[] = {
-    {.name = "connections (a descriptor and about 12 KB each at rest)",
+    {.name = "connections (a descriptor and about 15 KB each at rest)",
      .client = "1",
      .address = "all, until others come; with `--max-connections-per-address` that number",
      .all = "1,024, as far as the files allow; beyond them the address that holds most gives one up, also one with "
@@ -38,17 +38,17 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "112 MiB",
      .place = "`Room`, `kCallOverhead`, `kOwnAnswer`",
      .tests = "`HostileClients.AskingWithoutReadingIsBoundedAndEnds`"},
-    {.name = "memory of Replies of more than 64 KiB without an item: listings of directories",
-     .client = "2 MiB",
+    {.name = "memory of Replies of more than 128 KiB without an item: listings of directories",
+     .client = "2 MiB; in its turn one Reply of 1 MiB and 65 KiB at most",
      .address = "4 MiB",
      .all = "16 MiB",
      .place = "`Room`, `kShortReply`, `rooms_of_replies`",
      .tests = "`HostileClients.ListingsThatTheServerHoldsUpTakeNoRoomOfReads`"},
     {.name = "turns of Calls and Replies that wait for memory, over TCP and over RDMA",
      .client = "the next turn is of the connection that received least of it; one Call or Reply of each waits",
-     .address = "and of the address that received least; smaller ones that pass the first one take no more than it "
-                "waits for",
-     .all = "what all together lack comes to the first one, and nobody passes it but clients that hold 32 KiB at most",
+     .address = "and of the address that received least; smaller ones pass the first one until they have taken as much "
+                "as it waits for",
+     .all = "what all together lack comes to the first one; only what every client may always hold is given meanwhile",
      .place = "`Room::serve_line`, `FairLine`",
      .tests = "`RoomTest.*`, `FairLine.*`"},
     {.name = "connections over RDMA",

@@ -33,8 +33,8 @@ constexpr std::size_t kCallsAhead = 2;
 constexpr std::size_t kCallOverhead = 1024;
 // The bytes of the gateway's own answer.
 constexpr std::size_t kOwnAnswer = 512;
-// Longer Replies without an item are listings.
-constexpr std::size_t kShortReply = 64 << 10;
+// Longer Replies without an item are listings, up to the longest that config_.max_reply lets a listing be.
+constexpr std::size_t kShortReply = 128 << 10;
 
 // Makes PROG_UNAVAIL, or PROG_MISMATCH with the existing versions.
 ReplyHeader no_such_program(std::uint32_t xid, std::uint32_t program) {
@@ -217,11 +217,19 @@ Duration Session::given_time() const {
   return std::clamp(std::chrono::duration_cast<Duration>(kTerms.round * share), kTerms.least, kTerms.grace);
 }
 
-std::size_t Session::held_slowly() const {
-  if (!stream_->is_slow()) return 0;
-  const auto rooms = {room_for_calls_.get(), room_for_replies_.get(), room_for_listings_.get()};
-  if (std::ranges::all_of(rooms, &onc_tcp::Room::Client::holds_little)) return 0;
-  return room_for_calls_->held() + room_for_replies_->held() + room_for_listings_->held();
+const onc_tcp::Room::Client& Session::client_of(const onc_tcp::Room& room) const {
+  if (&room == &shared_.calls) return *room_for_calls_;
+  return &room == &shared_.replies ? *room_for_replies_ : *room_for_listings_;
+}
+
+std::optional<TimePoint> Session::waits_since(const onc_tcp::Room& room) const {
+  const bool waits = &room == &shared_.calls ? stream_->waits_for_room() : blocked_ && blocked_->room.is_of(room);
+  return waits ? waits_since_ : std::nullopt;
+}
+
+std::size_t Session::held_slowly(const onc_tcp::Room& room) const {
+  const onc_tcp::Room::Client& client = client_of(room);
+  return stream_->is_slow() && !client.holds_little() ? client.held() : 0;
 }
 
 rpcrdma::ConnectionStatistics Session::statistics() const {
@@ -304,7 +312,7 @@ std::uint64_t Session::num_reply_changes() const {
 }
 
 bool Session::take_room(onc_tcp::Room::Claim& room, std::size_t len, std::size_t item) const {
-  const bool is_listing = item == 0 && len > kShortReply;
+  const bool is_listing = item == 0 && len > kShortReply && len <= kCallOverhead + config_.max_reply;
   if (!room.has_client()) room = onc_tcp::Room::Claim(is_listing ? room_for_listings_ : room_for_replies_);
   return room.resize(len);
 }
@@ -388,10 +396,7 @@ bool Session::prepare_results(Call& call, const rpcrdma::Binding& binding, Const
   if (!take_room(call.room, kCallOverhead + item + rest, item)) return false;
   if (item > 0) {
     call.result = shared_.buffers.take(item);
-    if (!call.result) {
-      call.room.resize(0);
-      return false;
-    }
+    if (!call.result) return false;
     call.spec.result_items = rpcrdma::ScatteredBytes(call.result.octets());
     call.spec.leaves_inline_results = true;  // the record has them where they stand
   }

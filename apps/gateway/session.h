@@ -26,9 +26,9 @@ struct SharedBySessions {
   const ToRdmaConfig& config;
   verbs::Device& device;
   rpcrdma::BufferPool& buffers;
-  // Calls use one Room, their Replies the other. So Calls that wait for room for their Replies never block a Reply that
-  // would give room back. Long Replies without an item have a third one: listings of directories, which may wait for
-  // the server's disk for long. So their Calls keep no READ waiting.
+  // There are three Rooms. Calls and Replies have one each, so Calls that wait for room for their Replies never block a
+  // Reply that would give room back. Long Replies without an item have the third one: listings of directories, which
+  // may wait for the server's disk for long. So their Calls keep no READ waiting.
   onc_tcp::Room &calls, &replies, &listings;
   verbs::LogBudget& log;
   verbs::CompChannel& events;  // of all RDMA connections
@@ -77,10 +77,10 @@ class Session {
   // What decides whether it gives way: it is new until the server answered a Call of it, and was used at the last
   // answer, or else when the client arrived.
   rpcrdma::ConnectionOrder::Seen seen_now() const;
-  // Since when it waits for memory that other clients hold.
-  std::optional<TimePoint> waits_since() const { return waits_since_; }
-  // The bytes that it holds from other clients as a slow client: 0 if it is not slow or holds little.
-  std::size_t held_slowly() const;
+  // Since when it waits for memory of this Room that other clients hold.
+  std::optional<TimePoint> waits_since(const onc_tcp::Room& room) const;
+  // The bytes of this Room that it holds from other clients as a slow client: 0 if it is not slow or holds little.
+  std::size_t held_slowly(const onc_tcp::Room& room) const;
   // Ends it in favour of other clients.
   void give_way(const std::string& why) { end(why, rpcrdma::EndReason::kGaveWay); }
   // Of its RDMA connection and its Calls. `credits` is 0: TCP has none.
@@ -92,6 +92,7 @@ class Session {
  private:
   struct Call;
   struct ReplyRecord;
+  const onc_tcp::Room::Client& client_of(const onc_tcp::Room& room) const;
   // As for onc_tcp::MemoryPace.
   Duration given_time() const;
   // Puts it into SharedBySessions::busy, and into `changing`.

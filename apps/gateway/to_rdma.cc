@@ -201,26 +201,23 @@ bool ToRdma::make_place(const std::string& address) {
   return true;
 }
 
-// One slow client gives way for each client that waits. It is another client. Its address is the same, or held more
-// when this check began.
-void ToRdma::make_room() {
-  const auto used_by = [this](const Session& of) {
-    return calls_->used_by(of.address()) + replies_->used_by(of.address()) + listings_->used_by(of.address());
-  };
+// One slow client gives way for each client that waits for memory of the same Room. It is another client. Its address
+// is the same, or held more of the Room when this check began.
+void ToRdma::make_room(const onc_tcp::Room& room) {
   struct Slow {
     Session* session;
     std::size_t held, used_by_address;
   };
   std::vector<Slow> slow;
   for (const auto& session : sessions_) {
-    const std::size_t held = session->is_over() ? 0 : session->held_slowly();
-    if (held != 0) slow.push_back({session.get(), held, used_by(*session)});
+    const std::size_t held = session->is_over() ? 0 : session->held_slowly(room);
+    if (held != 0) slow.push_back({session.get(), held, room.used_by(session->address())});
   }
   if (slow.empty()) return;
   for (const auto& waiter : sessions_) {
-    const auto since = waiter->waits_since();
-    if (waiter->is_over() || !since || now_ - *since < kCheckInCrowdEvery) continue;
-    const std::size_t used = used_by(*waiter);
+    const auto since = waiter->is_over() ? std::nullopt : waiter->waits_since(room);
+    if (!since || now_ - *since < kCheckInCrowdEvery) continue;
+    const std::size_t used = room.used_by(waiter->address());
     const Slow* most = nullptr;
     for (const Slow& one : slow) {
       if (one.session->is_over() || one.session == waiter.get()) continue;
@@ -244,7 +241,7 @@ void ToRdma::check() {
     session->leave_server();
     ++num_leaving;
   }
-  make_room();
+  for (const onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) make_room(*room);
 }
 
 void ToRdma::forget_ended() {
@@ -278,7 +275,7 @@ std::size_t ToRdma::process(TimePoint now) {
   }
   const std::size_t moved = device_.process(now);
   take_events();
-  for (onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) room->serve_line(now);
+  for (onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) room->serve_line();
   if (now >= next_look_) {
     num_unseen_ = sessions_.size();
     next_look_ = now + kLookEvery;

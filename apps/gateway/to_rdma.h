@@ -116,7 +116,7 @@ class ToRdma {
   bool make_place(const std::string& address);
   std::optional<std::uint32_t> gives_way(const std::string& newcomer);
   void see_changes();
-  void make_room();
+  void make_room(const onc_tcp::Room& room);
   bool is_crowded() const;
   void check();
   void forget_ended();

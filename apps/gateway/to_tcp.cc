@@ -170,7 +170,7 @@ std::size_t ToTcp::process(TimePoint now) {
   }
   drop_late_connects();
   if (now >= next_check_) check();
-  room_->serve_line(now);
+  if (room_->serve_line()) look_for_room();
   return server_->process(now);
 }
 
@@ -181,6 +181,15 @@ void ToTcp::check() {
   for (const auto& client : lost_) streams.push_back(client->stream);
   for (const auto& stream : streams) {
     if (stream) stream->check(now_);
+  }
+}
+
+void ToTcp::look_for_room() {
+  for (const auto& [id, client] : clients_) {
+    if (client->stream) client->stream->look_for_room();
+  }
+  for (const auto& client : lost_) {
+    if (client->stream) client->stream->look_for_room();
   }
 }
 

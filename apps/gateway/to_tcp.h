@@ -102,6 +102,8 @@ class ToTcp : private rpcrdma::Service {
   // Looks for late servers.
   void check();
   void drop_late_connects();
+  // After the Room gave some to Replies that waited.
+  void look_for_room();
 
   ToTcpConfig config_;
   verbs::Device& device_;

@@ -93,11 +93,11 @@ std::size_t RecordReceiver::next_size() const {
 // Does nothing while the Buffer still has free bytes.
 bool RecordReceiver::make_room() {
   if (fragment_left_ == 0 || !is_full()) return true;
-  const std::size_t before = claim_.size(), size = next_size();
+  const std::size_t size = next_size();
   if (!claim_.resize(size)) return false;
   rpcrdma::Buffer larger = pool_.take(size);
   if (!larger) {
-    claim_.resize(before);
+    claim_.resize(record_.memory.octets().size());
     return false;
   }
   std::copy_n(record_.memory.octets().begin(), record_.len, larger.octets().begin());

@@ -155,7 +155,7 @@ TEST_F(RecordReceiverTest, RecordsAreHeldInTheNameOfTheirClient) {
   RecordReceiver modest(pool_, {.max_record = kMaxRecord, .first = 20000}, room.enter("one"));
   EXPECT_EQ(receive_all(modest, ConstBytes(large).first(15000), 15000, records), Outcome::kNoRoom)
       << "it has no turn yet";
-  room.serve_line({});
+  room.serve_line();
   EXPECT_EQ(modest.next(), Outcome::kNeedMore);
   EXPECT_EQ(room.used(), 20000u);
   EXPECT_EQ(receive_all(other, small, small.size(), records), Outcome::kNeedMore);

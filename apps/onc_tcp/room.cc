@@ -11,18 +11,12 @@ using Verdict = Ledger::Verdict;
 // Holding is what a Claim has of a client. It stays where it is while the Claim moves.
 struct Room::Holding {
   explicit Holding(std::shared_ptr<Client> of) : client(std::move(of)), lease(client->entry_.lease()) {}
-  ~Holding() {
-    withdraw();
-    pay();
-  }
+  ~Holding() { withdraw(); }
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
 
   bool waits() const { return client->waits_ == this; }
   void withdraw();
-  // Counts the time for which it held what it has. The line hears of it by pay, not in the middle of a turn.
-  void count_time();
-  void pay();
   bool resize(std::size_t to);
   void stand_in_line(std::size_t to);
   // Its turn.
@@ -31,8 +25,6 @@ struct Room::Holding {
   std::shared_ptr<Client> client;  // before its Lease
   Lease lease;
   std::size_t wish = 0;  // the size that it waits for
-  TimePoint since{};     // of the last count_time
-  Amount owed = 0;
 };
 
 Room::Room(const Limits& limits)
@@ -51,22 +43,30 @@ std::shared_ptr<Room::Client> Room::enter(const std::string& address) {
   return std::make_shared<Client>(*this, ledger_.enter(address));
 }
 
-void Room::serve_line(TimePoint now) {
-  now_ = now;
-  if (!is_due_ && ledger_.num_returns() == seen_returns_) return;
+bool Room::serve_line() {
+  if (!is_due_ && ledger_.num_returns() == seen_returns_) return false;
   is_due_ = is_all_short_ = false;
   const auto grow = [this](std::uint64_t, Holding* holding) {
     const auto offer = holding->grow();
     is_all_short_ = is_all_short_ || offer.verdict == Verdict::kAll;
     return offer;
   };
+  const std::uint64_t before = num_turns_;
   while (line_.serve_next(grow)) ++num_turns_;
   seen_returns_ = ledger_.num_returns();
+  return num_turns_ != before;
 }
 
-// None that waits in its address is passed, nor any while all wait for bytes that no address has.
+// A client passes none of its own address, and nobody while the first Claim lacks bytes of the whole Room.
 bool Room::may_pass(const Client& client) const {
   return line_.size_of(client.entry_.address()) == 0 && !(is_all_short_ && line_.size() != 0);
+}
+
+// The line knows the client from now on. Its memory for that, which stays as long as the client, does not come to lie
+// between the memory of the client's first Call.
+Room::Client::Client(Room& room, Ledger::Client entry)
+    : room_(room), number_(++room.last_number_), entry_(std::move(entry)) {
+  room_.line_.serve_at_once({number_, entry_.address()}, 0);
 }
 
 Room::Client::~Client() {
@@ -94,18 +94,6 @@ void Room::Holding::withdraw() {
   client->room_.is_due_ = true;
 }
 
-void Room::Holding::count_time() {
-  const auto time = client->room_.now_ - std::exchange(since, client->room_.now_);
-  if (!client->is_little(static_cast<std::size_t>(lease.amount()))) {
-    owed += lease.amount() * static_cast<Amount>(time / kCostsAgain);
-  }
-}
-
-void Room::Holding::pay() {
-  count_time();
-  if (owed != 0) client->room_.line_.cost_more(client->number_, std::exchange(owed, 0));
-}
-
 void Room::Holding::stand_in_line(std::size_t to) {
   if (client->waits_ != nullptr) return;
   client->waits_ = this;
@@ -117,16 +105,12 @@ void Room::Holding::stand_in_line(std::size_t to) {
 bool Room::Holding::resize(std::size_t to) {
   if (waits() && to == wish) return false;
   withdraw();
-  pay();
   Room& room = client->room_;
   if (to <= lease.amount()) return lease.resize(to) == Verdict::kFits;
   const std::size_t more = to - static_cast<std::size_t>(lease.amount());
   // More clients than the reserve is for may be there.
   const bool is_there = more <= room.limits_.total - room.used();
   if (client->entry_.is_guaranteed(more)) {
-    // From now on it is no newcomer to the line.
-    if (!std::exchange(client->is_known_, true))
-      room.line_.serve_at_once({client->number_, client->entry_.address()}, 0);
     return is_there && lease.resize(to) == Verdict::kFits;
   }
   if (is_there && room.may_pass(*client) && lease.resize(to) == Verdict::kFits) {
@@ -138,7 +122,6 @@ bool Room::Holding::resize(std::size_t to) {
 }
 
 FairLine<Room::Holding*>::Offer Room::Holding::grow() {
-  count_time();
   const std::size_t more = wish - static_cast<std::size_t>(lease.amount());
   if (more > client->room_.limits_.total - client->room_.used()) return FairLine<Holding*>::Offer::waits(Verdict::kAll);
   const Verdict verdict = lease.resize_in_turn(wish);
@@ -163,6 +146,10 @@ bool Room::Claim::resize(std::size_t size) {
   if (holding_) return holding_->resize(size);
   size_ = size;
   return true;
+}
+
+bool Room::Claim::is_of(const Room& room) const {
+  return holding_ && &holding_->client->room_ == &room;
 }
 
 bool Room::Claim::waits() const {

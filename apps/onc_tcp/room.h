@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,7 +8,6 @@
 
 #include "base/fair_line.h"
 #include "base/ledger.h"
-#include "base/time.h"
 
 namespace weft::onc_tcp {
 
@@ -24,9 +22,9 @@ namespace weft::onc_tcp {
 //
 // A Claim that is refused bytes stands in a FairLine. So what others give back comes to the client that received least,
 // also if it needs more at once than they do: in its turn, the only Claim of an address may have all that there is, up
-// to the bound of an address. Bytes cost as much again for each kCostsAgain for which they are held: a client that
-// gives them back soon comes before those that do not. If a client gives nothing back, ending it is not the Room's
-// task.
+// to the bound of an address. If a client gives nothing back, ending it is not the Room's task.
+//
+// A Claim is never for more than an address may have.
 class Room {
  public:
   struct Limits {
@@ -38,8 +36,6 @@ class Room {
   class Client;
   class Claim;
 
-  static constexpr std::chrono::milliseconds kCostsAgain{10};
-
   // The Room outlives its Clients and Claims.
   explicit Room(const Limits& limits);
   ~Room();
@@ -50,9 +46,9 @@ class Room {
   // or one of its Claims exists.
   std::shared_ptr<Client> enter(const std::string& address);
 
-  // Gives the Claims in the line what they wait for, as long as there is some. Call it after bytes came back, and
-  // regularly: it is the Room's clock.
-  void serve_line(TimePoint now);
+  // Gives the Claims in the line what they wait for, as long as there is some. Call it after bytes came back, not in
+  // the middle of another function of the Room. Whether a Claim got some.
+  bool serve_line();
   // Whether serve_line may have something to give.
   bool is_line_due() const { return line_.size() != 0 && (is_due_ || ledger_.num_returns() != seen_returns_); }
 
@@ -60,8 +56,8 @@ class Room {
   std::size_t used() const { return static_cast<std::size_t>(ledger_.held()); }
   // The bytes that the clients of an address hold together.
   std::size_t used_by(const std::string& address) const { return static_cast<std::size_t>(ledger_.held_by(address)); }
-  // How often bytes were given back, or given to a Claim of the line. A client without bytes need not ask again before
-  // this changes.
+  // How often bytes were given back, or given to a Claim of the line. A Claim that was refused need not ask again
+  // before this changes.
   std::uint64_t num_changes() const { return ledger_.num_returns() + num_turns_; }
 
  private:
@@ -72,7 +68,6 @@ class Room {
   Limits limits_;
   Ledger ledger_;
   FairLine<Holding*> line_;
-  TimePoint now_{};
   std::uint64_t last_number_ = 0;
   std::uint64_t num_turns_ = 0;
   std::uint64_t seen_returns_ = 0;
@@ -83,7 +78,7 @@ class Room {
 // Client is one client: one connection.
 class Room::Client {
  public:
-  Client(Room& room, Ledger::Client entry) : room_(room), number_(++room.last_number_), entry_(std::move(entry)) {}
+  Client(Room& room, Ledger::Client entry);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -103,7 +98,6 @@ class Room::Client {
   Room& room_;
   const std::uint64_t number_;  // in the line
   Ledger::Client entry_;
-  bool is_known_ = false;     // to the line
   Holding* waits_ = nullptr;  // in the line: one Claim at a time
 };
 
@@ -123,6 +117,7 @@ class Room::Claim {
   bool resize(std::size_t size);
   bool waits() const;
   bool has_client() const { return holding_ != nullptr; }
+  bool is_of(const Room& room) const;
 
  private:
   std::unique_ptr<Holding> holding_;  // null: without a client

@@ -58,7 +58,9 @@ class Pace {
 // has to move (rpcrdma::EarnedTime). Its owner passes the time.
 class MemoryPace {
  public:
-  static constexpr rpcrdma::EarnedTime::Terms kTerms{.whole = std::chrono::seconds(4)};
+  // The least is more than the round trip to most peers: the first bytes of a peer far away come no sooner.
+  static constexpr rpcrdma::EarnedTime::Terms kTerms{.whole = std::chrono::seconds(4),
+                                                     .least = std::chrono::milliseconds(100)};
   // Whether the peer has used up the time that it earned. It has 0.4 s, and earns four seconds by moving as many bytes
   // as it holds, but is never more than 0.4 s ahead. A peer that has not moved as many bytes as it holds has `given` at
   // first instead of 0.4 s. `owed`, `ends` and `moved` are as for Pace; held: bytes.

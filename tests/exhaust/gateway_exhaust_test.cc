@@ -73,7 +73,7 @@ constexpr std::string_view kTurns = "turns of Calls and Replies that wait for me
 
 // Attackers over TCP of the gateway to a server over RDMA.
 std::vector<Attack> attacks_over_tcp() {
-  constexpr std::string_view kConnections = "connections (a descriptor and about 12 KB each at rest)";
+  constexpr std::string_view kConnections = "connections (a descriptor and about 15 KB each at rest)";
   constexpr std::string_view kWaiting =
       "newcomers that wait until a client of their own address ends for them (a descriptor each)";
   constexpr std::uint32_t kLongest = (4 << 20) - 4;
@@ -109,7 +109,7 @@ std::vector<Attack> attacks_over_tcp() {
        .message = read_call,
        .is_deaf = true},
       {.name = "listings",
-       .kinds = {"memory of Replies of more than 64 KiB without an item: listings of directories"},
+       .kinds = {"memory of Replies of more than 128 KiB without an item: listings of directories"},
        .connections = kPlaces - 8,
        .over = kRecords,
        .depth = 8,
