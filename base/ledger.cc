@@ -30,7 +30,7 @@ struct Ledger::State {
     const auto at = addresses.find(name);
     return at == addresses.end() ? nullptr : &at->second;
   }
-  // What is held beyond the guarantees.
+  // Amounts that are held beyond the guarantees.
   struct Shared {
     Amount all = 0, of_address = 0, of_client = 0;
     Amount own = 0;  // of the thing that grows, if its client holds nothing else

@@ -155,8 +155,9 @@ class Lease {
   explicit operator bool() const { return amount_ != 0; }
   // resize changes nothing unless it returns kFits. A smaller amount always fits. A default Lease fits 0 alone.
   [[nodiscard]] Ledger::Verdict resize(Amount amount);
-  // The same for the one whose turn it is in a line: as if Bounds::one_may_fill were set. kClient if it would fit once
-  // the client gave back the rest that it holds; kAll if it would fit once other addresses gave back theirs.
+  // resize for the Lease whose turn has come in a line: as if Bounds::one_may_fill were set. It returns kClient if the
+  // amount would fit once the client gave back its other Leases, and kAll if it would fit once other addresses gave
+  // back theirs.
   [[nodiscard]] Ledger::Verdict resize_in_turn(Amount amount);
   // split moves a part, at most all, to another Lease of the same client.
   Lease split(Amount amount);

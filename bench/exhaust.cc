@@ -51,56 +51,50 @@ constexpr int kManyFiles = 20000, kGoneFiles = 512, kOpenFiles = 4000;
 
 // --- the server ---
 
-// What stands between the clients and the server: nothing, a gateway for clients over TCP, or two gateways, the first
-// one for clients over RDMA.
-enum class Before : std::uint8_t { kNothing, kToRdma, kToTcp };
+// The gateways between the clients and the server. kOfTcpClients: one. kOfRdmaClients: one, and one behind it.
+enum class Gateways : std::uint8_t { kNone, kOfTcpClients, kOfRdmaClients };
 
 class Served {
  public:
-  Served(const char* weft, const fs::path& dir, const char* versions, Before before)
+  Served(const char* weft, const fs::path& dir, const char* versions, Gateways gateways)
       : server_(weft,
                 {"--rpcrdma", versions, "serve", dir / "tree", "--read-write", "--listen", "127.0.0.1:0",
                  "--mount-listen", "127.0.0.1:0", "--state-dir", dir / "state"},
-                dir / "log"),
-        mount(server_.address("mount")),
-        nfs(server_.address("rdma")) {
-    if (before != Before::kNothing) add_gateway(weft, dir, "tcp", "rdma");
-    if (before == Before::kToTcp) add_gateway(weft, dir, "rdma", "tcp");
+                dir / "log") {
+    if (gateways != Gateways::kNone) add_gateway(weft, dir, "tcp", "rdma");
+    if (gateways == Gateways::kOfRdmaClients) add_gateway(weft, dir, "rdma", "tcp");
   }
 
   bool are_running() const {
     return server_.is_running() && std::ranges::all_of(gateways_, [](const auto& one) { return one->is_running(); });
   }
-  // The process that the clients reach.
+  // The process that the clients reach, and its address.
   const WeftProcess& first() const { return gateways_.empty() ? server_ : *gateways_.back(); }
+  sockaddr_in nfs() const { return first().address(gateways_.empty() ? "rdma" : "listen"); }
+  sockaddr_in mount() const { return server_.address("mount"); }
 
  private:
   void add_gateway(const char* weft, const fs::path& dir, const std::string& from, const std::string& to) {
-    const std::string server = to + "://127.0.0.1:" + std::to_string(ntohs(nfs.sin_port));
+    const std::string server = to + "://127.0.0.1:" + std::to_string(ntohs(nfs().sin_port));
     gateways_.push_back(std::make_unique<WeftProcess>(
         weft, std::vector<std::string>{"gateway", "--listen", from + "://127.0.0.1:0", "--connect", server},
         dir / "log"));
-    nfs = gateways_.back()->address("listen");
   }
 
   WeftProcess server_;
   std::vector<std::unique_ptr<WeftProcess>> gateways_;
-
- public:
-  const sockaddr_in mount;
-  sockaddr_in nfs;  // where clients connect
 };
 
 // What the command line asks for.
 struct Wish {
-  const char* weft;
-  Before before = Before::kNothing;
+  const char* weft = nullptr;
+  Gateways gateways = Gateways::kNone;
   std::set<std::string> kinds;
 
   std::vector<Attack> attacks(const Handles& of) const {
-    if (before == Before::kToRdma) return bench::gateway_attacks(of);
+    if (gateways == Gateways::kOfTcpClients) return bench::gateway_attacks(of);
     auto all = exhaust::attacks(of);
-    if (before == Before::kToTcp)
+    if (gateways == Gateways::kOfRdmaClients)
       std::erase_if(all, [](const Attack& one) { return one.port == Attack::Port::kMount || is_of_version_2(one); });
     return all;
   }
@@ -163,7 +157,7 @@ void measure(const Attack& attack, const std::string& from, const std::vector<st
              const Served& served, HonestClient& honest, exhaust::Done& done) {
   const double before = served.first().memory();
   served.first().forget_most();
-  const sockaddr_in& server = attack.port == Attack::Port::kMount ? served.mount : served.nfs;
+  const sockaddr_in server = attack.port == Attack::Port::kMount ? served.mount() : served.nfs();
   const pid_t attackers = bench::attack(attack, server, addresses, done);
   std::this_thread::sleep_for(kBefore);
   const auto start = Clock::now();
@@ -191,11 +185,12 @@ void touch(const fs::path& dir, const char* prefix, int num) {
 // A server, its honest client and the attacks of that tree.
 void run_kind(const Wish& wish, const fs::path& dir, std::size_t kind, exhaust::Done& done) {
   const bool is_of_version_2 = Wish::is_of_version_2(wish.attacks(Handles::none())[kind]);
-  const Served served(wish.weft, dir, is_of_version_2 ? "auto" : "1", wish.before);
+  const Served served(wish.weft, dir, is_of_version_2 ? "auto" : "1", wish.gateways);
   const auto device = must(verbs::open_soft_device({}));
   touch(dir / "tree/gone", "gone-", kGoneFiles);
-  const bool is_over_tcp = wish.before == Before::kToRdma;
-  HonestClient honest(is_over_tcp ? bench::dial_tcp(served.nfs) : bench::dial_rdma(*device, served.nfs), served.mount);
+  const bool is_over_tcp = wish.gateways == Gateways::kOfTcpClients;
+  const auto dial = is_over_tcp ? bench::dial_tcp(served.nfs()) : bench::dial_rdma(*device, served.nfs());
+  HonestClient honest(dial, served.mount());
   Handles handles;
   handles.root = honest.root();
   handles.data = honest.lookup(handles.root, "data").value();
@@ -219,8 +214,11 @@ void run_kind(const Wish& wish, const fs::path& dir, std::size_t kind, exhaust::
 int main(int argc, char** argv) {
   Wish wish;
   int at = 1;
+  bool is_known = true;
   if (argc > 2 && std::string_view(argv[1]) == "--gateway") {
-    wish.before = std::string_view(argv[2]) == "tcp" ? Before::kToRdma : Before::kToTcp;
+    const std::string_view clients = argv[2];
+    wish.gateways = clients == "tcp" ? Gateways::kOfTcpClients : Gateways::kOfRdmaClients;
+    is_known = clients == "tcp" || clients == "rdma";
     at = 3;
   }
   if (at < argc) wish.weft = argv[at];
@@ -229,7 +227,7 @@ int main(int argc, char** argv) {
   const auto is_kind = [&](const std::string& name) {
     return std::ranges::any_of(kinds, [&](const Attack& one) { return one.name == name; });
   };
-  if (at >= argc || !std::ranges::all_of(wish.kinds, is_kind)) {
+  if (!is_known || at >= argc || !std::ranges::all_of(wish.kinds, is_kind)) {
     std::fprintf(stderr, "usage: exhaust [--gateway tcp|rdma] WEFT [KIND...]\nkinds:\n");
     for (const Attack& one : kinds) std::fprintf(stderr, "  %s\n", one.name);
     return 2;

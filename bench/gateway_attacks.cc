@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/exhaust/nfs_call.h"
+#include "tests/exhaust/record.h"
 
 namespace weft::bench {
 namespace {
@@ -12,15 +13,8 @@ namespace {
 using exhaust::Attack;
 using exhaust::nfs_call;
 using exhaust::Octets;
+using exhaust::part_of_a_record;
 using nfs3::Proc;
-
-// What begins a record of so many octets (RFC 5531 section 11), and so many of them.
-Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
-  Octets octets = {static_cast<std::uint8_t>(0x80 | len >> 24), static_cast<std::uint8_t>(len >> 16),
-                   static_cast<std::uint8_t>(len >> 8), static_cast<std::uint8_t>(len)};
-  octets.resize(octets.size() + num_octets);
-  return octets;
-}
 
 Octets null(std::uint32_t xid) {
   return nfs_call(xid, Proc::kNull, nfs3::VoidArgs{});

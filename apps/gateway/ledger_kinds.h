@@ -48,7 +48,8 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .client = "the next turn is of the connection that received least of it; one Call or Reply of each waits",
      .address = "and of the address that received least; smaller ones pass the first one until they have taken as much "
                 "as it waits for",
-     .all = "what all together lack comes to the first one; only what every client may always hold is given meanwhile",
+     .all = "memory that all addresses together lack goes to the first one; until then other clients get only the part "
+            "that each may always hold",
      .place = "`Room::serve_line`, `FairLine`",
      .tests = "`RoomTest.*`, `FairLine.*`"},
     {.name = "connections over RDMA",

@@ -30,8 +30,8 @@ inline absl::StatusOr<onc_tcp::Room::Limits> room_limits(std::size_t total, std:
       .total = total, .per_address = per_address, .reserve = reserve, .small = reserve / num_clients};
 }
 
-// What Replies have is divided into a Room for listings of directories and one for the others. In the first one all
-// wait for their turns: it keeps nothing for clients that hold little.
+// The memory of Replies is divided into a Room for listings of directories and a Room for other Replies. The Room for
+// listings has no reserve: short Replies are no listings.
 struct ReplyRooms {
   onc_tcp::Room::Limits replies, listings;
 };

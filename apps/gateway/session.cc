@@ -33,7 +33,8 @@ constexpr std::size_t kCallsAhead = 2;
 constexpr std::size_t kCallOverhead = 1024;
 // The bytes of the gateway's own answer.
 constexpr std::size_t kOwnAnswer = 512;
-// Longer Replies without an item are listings, up to the longest that config_.max_reply lets a listing be.
+// A Reply without an item that may be longer than this is a listing of a directory. Replies beyond
+// ToRdmaConfig::max_reply are none: they find no room among listings.
 constexpr std::size_t kShortReply = 128 << 10;
 
 // Makes PROG_UNAVAIL, or PROG_MISMATCH with the existing versions.
@@ -206,8 +207,8 @@ void Session::check(TimePoint now) {
   reply_changes_seen_ = ~std::uint64_t{0};
 }
 
-// A client that has not yet proven to move bytes has less time in a crowd: all that wait are to have had a turn within
-// a round.
+// In a crowd, a client that has not yet proven to move bytes has less time, so that each client that waits has a turn
+// within a round.
 Duration Session::given_time() const {
   constexpr auto kTerms = onc_tcp::MemoryPace::kTerms;
   double share = 1;

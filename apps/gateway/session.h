@@ -93,7 +93,7 @@ class Session {
   struct Call;
   struct ReplyRecord;
   const onc_tcp::Room::Client& client_of(const onc_tcp::Room& room) const;
-  // As for onc_tcp::MemoryPace.
+  // The time that onc_tcp::MemoryPace gives at first.
   Duration given_time() const;
   // Puts it into SharedBySessions::busy, and into `changing`.
   void wake();
@@ -119,7 +119,7 @@ class Session {
   void hold_back();
   void take_item_out(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
   bool prepare_results(Call& call, const rpcrdma::Binding& binding, ConstBytes args);
-  // Whether room for a Reply of so many bytes, an item of so many included, is there.
+  // Takes room for a Reply of `len` bytes, of which an item has `item`. False if there is none now.
   bool take_room(onc_tcp::Room::Claim& room, std::size_t len, std::size_t item) const;
   // Room::num_changes of both Rooms for Replies.
   std::uint64_t num_reply_changes() const;

@@ -8,6 +8,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <queue>
+#include <string_view>
+#include <utility>
 
 #include "apps/common/command.h"
 #include "apps/common/output.h"
@@ -32,7 +36,7 @@ using boost::system::error_code;
 
 namespace {
 
-// False for a client that has closed or reset its connection. Such a client must not end another one.
+// False if the client has closed or reset its connection. A client that is gone must not end another one.
 bool is_there(tcp::socket& socket) {
   char octet = 0;
   const ssize_t len = ::recv(socket.native_handle(), &octet, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -201,35 +205,62 @@ bool ToRdma::make_place(const std::string& address) {
   return true;
 }
 
-// One slow client gives way for each client that waits for memory of the same Room. It is another client. Its address
-// is the same, or held more of the Room when this check began.
+// One slow client gives way for each client that waits for memory of the same Room: the one that holds most. It is
+// another client. Its address is the same, or held more of the Room when this check began. The waiter whose address
+// holds most is first, so each next waiter may choose among more slow clients.
 void ToRdma::make_room(const onc_tcp::Room& room) {
   struct Slow {
-    Session* session;
     std::size_t held, used_by_address;
+    Session* session;
+    bool operator<(const Slow& other) const { return held < other.held; }
   };
+  using MostFirst = std::priority_queue<Slow>;
   std::vector<Slow> slow;
+  std::vector<std::pair<std::size_t, Session*>> waiters;  // with what their addresses hold
   for (const auto& session : sessions_) {
-    const std::size_t held = session->is_over() ? 0 : session->held_slowly(room);
-    if (held != 0) slow.push_back({session.get(), held, room.used_by(session->address())});
+    if (session->is_over()) continue;
+    const std::size_t held = session->held_slowly(room);
+    const auto since = session->waits_since(room);
+    const bool waits = since && now_ - *since >= kCheckInCrowdEvery;
+    if (held == 0 && !waits) continue;
+    const std::size_t used = room.used_by(session->address());
+    if (held != 0) slow.push_back({held, used, session.get()});
+    if (waits) waiters.emplace_back(used, session.get());
   }
-  if (slow.empty()) return;
-  for (const auto& waiter : sessions_) {
-    const auto since = waiter->is_over() ? std::nullopt : waiter->waits_since(room);
-    if (!since || now_ - *since < kCheckInCrowdEvery) continue;
-    const std::size_t used = room.used_by(waiter->address());
-    const Slow* most = nullptr;
-    for (const Slow& one : slow) {
-      if (one.session->is_over() || one.session == waiter.get()) continue;
-      if (one.used_by_address <= used && one.session->address() != waiter->address()) continue;
-      if (most == nullptr || one.held > most->held) most = &one;
+  if (slow.empty() || waiters.empty()) return;
+  std::ranges::sort(slow, std::greater(), &Slow::used_by_address);
+  std::ranges::sort(waiters, std::greater());
+  std::unordered_map<std::string_view, MostFirst> of_address;
+  for (const Slow& one : slow) of_address[one.session->address()].push(one);
+
+  const auto first_of = [](MostFirst& some) -> std::optional<Slow> {
+    while (!some.empty() && some.top().session->is_over()) some.pop();
+    return some.empty() ? std::nullopt : std::optional(some.top());
+  };
+  const auto first_but = [&](const Session* waiter, MostFirst& some) {
+    const std::optional<Slow> first = first_of(some);
+    if (!first || first->session != waiter) return first;
+    some.pop();
+    const std::optional<Slow> second = first_of(some);
+    some.push(*first);
+    return second;
+  };
+  MostFirst of_addresses_with_more;
+  std::size_t num_with_more = 0;
+  for (const auto& [used, waiter] : waiters) {
+    if (waiter->is_over()) continue;
+    for (; num_with_more < slow.size() && slow[num_with_more].used_by_address > used; ++num_with_more) {
+      of_addresses_with_more.push(slow[num_with_more]);
     }
-    if (most != nullptr) most->session->give_way("it is slow, and others wait for the memory that it holds");
+    const auto neighbour = first_but(waiter, of_address[waiter->address()]);
+    const auto other = first_of(of_addresses_with_more);
+    const auto& most = !neighbour || (other && *neighbour < *other) ? other : neighbour;
+    if (most) most->session->give_way("it is slow, and others wait for the memory that it holds");
   }
 }
 
 bool ToRdma::is_crowded() const {
-  return calls_->num_waiting() + replies_->num_waiting() + listings_->num_waiting() != 0;
+  return std::ranges::any_of(rooms(), [](const onc_tcp::Room* room) { return room->num_waiting() != 0; });
 }
 
 void ToRdma::check() {
@@ -241,7 +272,7 @@ void ToRdma::check() {
     session->leave_server();
     ++num_leaving;
   }
-  for (const onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) make_room(*room);
+  for (const onc_tcp::Room* room : rooms()) make_room(*room);
 }
 
 void ToRdma::forget_ended() {
@@ -275,7 +306,7 @@ std::size_t ToRdma::process(TimePoint now) {
   }
   const std::size_t moved = device_.process(now);
   take_events();
-  for (onc_tcp::Room* room : {calls_.get(), replies_.get(), listings_.get()}) room->serve_line();
+  for (onc_tcp::Room* room : rooms()) room->serve_line();
   if (now >= next_look_) {
     num_unseen_ = sessions_.size();
     next_look_ = now + kLookEvery;
@@ -329,7 +360,7 @@ std::optional<TimePoint> ToRdma::next_timeout() const {
   std::optional<TimePoint> next = device_.next_timeout();
   if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
   if (buffers_->registered() != 0) next = earliest(next, next_trim_);
-  const bool is_line_due = calls_->is_line_due() || replies_->is_line_due() || listings_->is_line_due();
+  const bool is_line_due = std::ranges::any_of(rooms(), &onc_tcp::Room::is_line_due);
   if (num_unseen_ > 0 || !shared_->ended.empty() || is_line_due) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return earliest(next, arrivals_.next());

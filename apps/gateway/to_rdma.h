@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -116,7 +117,9 @@ class ToRdma {
   bool make_place(const std::string& address);
   std::optional<std::uint32_t> gives_way(const std::string& newcomer);
   void see_changes();
+  std::array<onc_tcp::Room*, 3> rooms() const { return {calls_.get(), replies_.get(), listings_.get()}; }
   void make_room(const onc_tcp::Room& room);
+  // Whether some client waits for memory.
   bool is_crowded() const;
   void check();
   void forget_ended();

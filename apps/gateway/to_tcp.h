@@ -102,7 +102,7 @@ class ToTcp : private rpcrdma::Service {
   // Looks for late servers.
   void check();
   void drop_late_connects();
-  // After the Room gave some to Replies that waited.
+  // Lets the Replies go on to which the Room gave memory.
   void look_for_room();
 
   ToTcpConfig config_;

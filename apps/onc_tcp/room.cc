@@ -57,13 +57,14 @@ bool Room::serve_line() {
   return num_turns_ != before;
 }
 
-// A client passes none of its own address, and nobody while the first Claim lacks bytes of the whole Room.
+// A client passes no other client of its address. While the first Claim lacks bytes of the whole Room, it passes no
+// client at all.
 bool Room::may_pass(const Client& client) const {
   return line_.size_of(client.entry_.address()) == 0 && !(is_all_short_ && line_.size() != 0);
 }
 
-// The line knows the client from now on. Its memory for that, which stays as long as the client, does not come to lie
-// between the memory of the client's first Call.
+// The line knows the client from now on. Memory for that stays as long as the client. Allocated later, it would lie
+// among the memory of the first Call, whose pages could then not be given back.
 Room::Client::Client(Room& room, Ledger::Client entry)
     : room_(room), number_(++room.last_number_), entry_(std::move(entry)) {
   room_.line_.serve_at_once({number_, entry_.address()}, 0);
@@ -110,9 +111,7 @@ bool Room::Holding::resize(std::size_t to) {
   const std::size_t more = to - static_cast<std::size_t>(lease.amount());
   // More clients than the reserve is for may be there.
   const bool is_there = more <= room.limits_.total - room.used();
-  if (client->entry_.is_guaranteed(more)) {
-    return is_there && lease.resize(to) == Verdict::kFits;
-  }
+  if (client->entry_.is_guaranteed(more)) return is_there && lease.resize(to) == Verdict::kFits;
   if (is_there && room.may_pass(*client) && lease.resize(to) == Verdict::kFits) {
     room.line_.serve_at_once({client->number_, client->entry_.address()}, more);
     return true;

@@ -46,8 +46,8 @@ class Room {
   // or one of its Claims exists.
   std::shared_ptr<Client> enter(const std::string& address);
 
-  // Gives the Claims in the line what they wait for, as long as there is some. Call it after bytes came back, not in
-  // the middle of another function of the Room. Whether a Claim got some.
+  // Gives the Claims in the line the bytes that they wait for, as long as there are some. Returns whether a Claim got
+  // bytes. Call it after bytes came back.
   bool serve_line();
   // Whether serve_line may have something to give.
   bool is_line_due() const { return line_.size() != 0 && (is_due_ || ledger_.num_returns() != seen_returns_); }
@@ -72,7 +72,7 @@ class Room {
   std::uint64_t num_turns_ = 0;
   std::uint64_t seen_returns_ = 0;
   bool is_due_ = false;        // the line has changed
-  bool is_all_short_ = false;  // the Claim whose turn it is waits for bytes that no address has
+  bool is_all_short_ = false;  // the first Claim lacks bytes of the whole Room
 };
 
 // Client is one client: one connection.
@@ -88,8 +88,8 @@ class Room::Client {
   // Whether so many bytes are no more than each client may always have.
   bool is_little(std::size_t bytes) const { return bytes <= room_.limits_.small; }
   bool holds_little() const { return is_little(held()); }
-  // The part of a round in which all that wait have their turns, if each turn takes as much as this client holds: 1 if
-  // nobody else waits.
+  // In a round each client that waits has one turn. This is the part of a round that one turn may last, 0 to 1, if each
+  // client takes as many bytes as this one holds. It is 1 if no other client waits.
   double share_of_round() const;
 
  private:

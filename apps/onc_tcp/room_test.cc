@@ -165,7 +165,7 @@ TEST_F(RoomTest, AClaimThatNeedsMuchIsServedBesideManyThatNeedLittle) {
   EXPECT_EQ(much.size(), kMuch) << num_returned << " Claims were given back";
 }
 
-// Another client of its address holds a little of what all have.
+// Another client of its address holds a little of the shared bytes.
 TEST_F(RoomTest, AClaimThatNeedsMuchIsServedBesideANeighbourToo) {
   std::vector<Room::Claim> others;
   const auto ask = [&](std::size_t i) { others[i].resize(2000); };
@@ -276,7 +276,7 @@ TEST_F(RoomTest, TheMoreWaitTheLessOfARoundHasEach) {
   const auto client = room.enter("a");
   Room::Claim mine(client);
   ASSERT_TRUE(mine.resize(kPerAddress / 4));
-  EXPECT_EQ(client->share_of_round(), 1.0) << "nobody waits";
+  EXPECT_EQ(client->share_of_round(), 1.0) << "no client waits";
   std::vector<Room::Claim> neighbours;
   for (int i = 0; i < 16; ++i) {
     neighbours.push_back(claim("a"));
@@ -288,7 +288,7 @@ TEST_F(RoomTest, TheMoreWaitTheLessOfARoundHasEach) {
   ASSERT_TRUE(least.resize(kSmall));
   ASSERT_TRUE(elsewhere.resize(kPerAddress / 4));
   EXPECT_EQ(little->share_of_round(), 1.0) << "what it holds is its own";
-  EXPECT_EQ(other->share_of_round(), 1.0) << "nobody waits for what it holds";
+  EXPECT_EQ(other->share_of_round(), 1.0) << "no client waits for what it holds";
 }
 
 TEST_F(RoomTest, AnAddressIsForgottenWithItsLastClient) {

@@ -18,6 +18,7 @@
 
 #include "apps/gateway/ledger_kinds.h"
 #include "tests/exhaust/from.h"
+#include "tests/exhaust/record.h"
 #include "tests/exhaust/siege.h"
 #include "tests/exhaust/v1_message.h"
 #include "tests/gateway/to_rdma_world.h"
@@ -61,14 +62,6 @@ std::size_t count_of(ConstBytes message) {
   for (const std::uint8_t octet : message.last(4)) count = count << 8 | octet;
   return count;
 }
-// What begins a record of so many octets (RFC 5531 section 11), and so many of them.
-Octets part_of_a_record(std::uint32_t len, std::size_t num_octets) {
-  Octets octets = {static_cast<std::uint8_t>(0x80 | len >> 24), static_cast<std::uint8_t>(len >> 16),
-                   static_cast<std::uint8_t>(len >> 8), static_cast<std::uint8_t>(len)};
-  octets.resize(octets.size() + num_octets);
-  return octets;
-}
-
 constexpr std::string_view kTurns = "turns of Calls and Replies that wait for memory, over TCP and over RDMA";
 
 // Attackers over TCP of the gateway to a server over RDMA.
