@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "apps/gateway/record_parts.h"
@@ -33,6 +34,9 @@ constexpr std::size_t kCallsAhead = 2;
 constexpr std::size_t kCallOverhead = 1024;
 // The bytes of the gateway's own answer.
 constexpr std::size_t kOwnAnswer = 512;
+// A client that was never answered keeps its place for so long while it waits for its first answer. Otherwise newcomers
+// would end each other before the server answers any of them.
+constexpr std::chrono::seconds kFirstAnswer{1};
 // A Reply without an item that may be longer than this is a listing of a directory. Replies beyond
 // ToRdmaConfig::max_reply are none: they find no room among listings.
 constexpr std::size_t kShortReply = 128 << 10;
@@ -170,7 +174,7 @@ std::size_t Session::process(TimePoint now) {
 }
 
 bool Session::is_busy() const {
-  if (stream_->waits_for_room() || blocked_) return true;
+  if (waits_for_room()) return true;
   return client_ && (client_->state() != rpcrdma::Client::State::kReady || client_->num_outstanding() > 0);
 }
 
@@ -179,15 +183,21 @@ void Session::wake() {
   if (!std::exchange(changes_, true)) shared_.changing.push_back(this);
 }
 
-rpcrdma::ConnectionOrder::Seen Session::seen_now() const {
+rpcrdma::ConnectionOrder::Seen Session::seen_now(TimePoint now) const {
   using Kind = rpcrdma::ConnectionOrder::Kind;
   Kind kind = Kind::kNew;
   if (num_once_ > 0) {
     kind = Kind::kOnce;
+  } else if (!calls_.empty() || waits_for_room()) {
+    if (used_ || now - used_at_ < kFirstAnswer) kind = Kind::kBusy;
   } else if (used_) {
-    kind = calls_.empty() && !blocked_ ? Kind::kIdle : Kind::kBusy;
+    kind = Kind::kIdle;
   }
   return {.kind = kind, .used_at = used_at_};
+}
+
+bool Session::waits_for_room() const {
+  return stream_->waits_for_room() || blocked_;
 }
 
 std::optional<TimePoint> Session::next_timeout() const {
@@ -198,7 +208,7 @@ void Session::check(TimePoint now) {
   now_ = now;
   stream_->check(now, given_time());
   if (over_) return;
-  if (!blocked_ && !stream_->waits_for_room()) {
+  if (!waits_for_room()) {
     waits_since_.reset();
   } else if (!waits_since_) {
     waits_since_ = now;
@@ -263,6 +273,7 @@ void Session::end(const std::string& why, EndReason reason) {
 
 void Session::on_record(Record record) {
   wake();
+  if (!used_ && calls_.empty() && !blocked_) used_at_ = now_;
   const std::uint64_t mark = shared_.observer == nullptr ? 0 : shared_.observer->on_arrival();
   on_call({std::move(record), mark});
 }

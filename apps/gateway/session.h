@@ -74,9 +74,9 @@ class Session {
 
   rpcrdma::ConnectionId id() const { return id_; }
   const std::string& address() const { return place_.address(); }
-  // What decides whether it gives way: it is new until the server answered a Call of it, and was used at the last
-  // answer, or else when the client arrived.
-  rpcrdma::ConnectionOrder::Seen seen_now() const;
+  // What decides whether it gives way. It was used at the last answer, or else when it called first, or else when the
+  // client arrived. It is new until the server answered a Call of it, but not in the second after that first Call.
+  rpcrdma::ConnectionOrder::Seen seen_now(TimePoint now) const;
   // Since when it waits for memory of this Room that other clients hold.
   std::optional<TimePoint> waits_since(const onc_tcp::Room& room) const;
   // The bytes of this Room that it holds from other clients as a slow client: 0 if it is not slow or holds little.
@@ -111,6 +111,8 @@ class Session {
     onc_tcp::Room::Claim room = {};  // for its Reply
   };
   void on_call(Arrived arrived);
+  // Whether a Call of it waits for memory, or a Reply does.
+  bool waits_for_room() const;
   void tell_answer(std::uint64_t mark, rpcrdma::CallOutcome outcome, const rpcrdma::CallSpec* served);
   // False if there is no room for the Reply. The Call is then unchanged, and has to be passed on later, with its
   // `room`.

@@ -170,16 +170,16 @@ void ToRdma::let_in(Newcomer newcomer) {
   const rpcrdma::ConnectionId id = last_id_;
   auto& session =
       sessions_.emplace_back(std::make_unique<Session>(*shared_, id, peer, places_.enter(newcomer.address), now_));
-  const Place place{std::prev(sessions_.end()), session->seen_now()};
+  session->start(std::move(newcomer.socket));
+  const Place place{std::prev(sessions_.end()), session->seen_now(now_)};
   order_.add(id.value, newcomer.address, place.seen);
   by_id_.emplace(id.value, place);
-  session->start(std::move(newcomer.socket));
 }
 
 void ToRdma::see_changes() {
   std::erase_if(shared_->changing, [this](Session* session) {
     Place& place = by_id_.at(session->id().value);
-    const rpcrdma::ConnectionOrder::Seen now = session->seen_now();
+    const rpcrdma::ConnectionOrder::Seen now = session->seen_now(now_);
     order_.see(session->id().value, session->address(), std::exchange(place.seen, now), now);
     return !session->changes_on();
   });

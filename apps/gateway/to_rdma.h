@@ -66,9 +66,9 @@ struct SharedBySessions;
 // gives way, of the same address or of one that holds more. When all places for connections are taken, in total or for
 // one address, one client gives way to the next one: it connects and asks again, as clients do that lost a connection.
 // Arrivals bounds how often the clients of one address do this to each other.
-// The ConnectionOrder chooses it: one that never had a Call answered, or one of the address that holds most. Of that
-// address an idle one goes first, then one whose Calls under way may all run twice, and the one whose last answer is
-// oldest.
+// The ConnectionOrder chooses it: one that never had a Call answered, unless its first Call came in the last second; or
+// one of the address that holds most. Of that address an idle one goes first, then one whose Calls under way may all
+// run twice, and the one whose last answer is oldest.
 //
 // It runs in the thread of its io_context only.
 class ToRdma {
@@ -147,7 +147,7 @@ class ToRdma {
   Ledger places_{{}};
   rpcrdma::Arrivals<Newcomer> arrivals_;
   rpcrdma::ConnectionId last_id_{};  // wraps; no two clients that are there have one number
-  // A client that was never answered has no claim to its place.
+  // A client that says nothing has no claim to its place.
   rpcrdma::ConnectionOrder order_{TimePoint::duration::zero()};
   Sessions sessions_;
   std::unordered_map<std::uint32_t, Place> by_id_;  // sessions_ by their numbers

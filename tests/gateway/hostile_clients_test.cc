@@ -358,6 +358,25 @@ TEST_F(FewPlaces, AnAddressThatHasAllOfItsOwnTakesNoneOfAnothers) {
   EXPECT_TRUE(clients[0]->ended);
 }
 
+// A client whose first Call is under way has a second in which those that say nothing go before it.
+TEST_F(FewPlaces, AClientThatWaitsForItsFirstAnswerKeepsItsPlaceLongerThanOneThatSaysNothing) {
+  const std::size_t num = calls.size();
+  const auto answer_before = std::exchange(answer, nullptr);
+  TcpEnd& waits = connect("127.0.0.1");
+  waits.send(nfs_call(1, kNull, {}));
+  ASSERT_TRUE(run([&] { return calls.size() == num + 1; }));
+  answer = answer_before;
+  pass(ToRdma::kCheckEvery);
+  for (std::size_t i = 1; i < kPlacesPerAddress; ++i) connect_raw("127.0.0.1");
+  settle();
+  expect_served();
+  EXPECT_FALSE(waits.ended);
+  connect_raw("127.0.0.1");
+  pass(std::chrono::seconds(1));
+  expect_served();
+  EXPECT_TRUE(waits.ended) << "it came before the others";
+}
+
 // A client that connects again and again takes no place from one that waits for its first answer.
 TEST_F(FewPlaces, AClientThatWaitsForItsFirstAnswerKeepsItsPlaceBesideAddressesWithMore) {
   for (std::size_t i = 0; i < kPlaces - 1; ++i) connect_useful(i < 5 ? "127.0.0.1" : "127.0.0.2");
