@@ -28,6 +28,7 @@
 #include "bench/gateway_attacks.h"
 #include "bench/honest_client.h"
 #include "bench/idle.h"
+#include "bench/scratch_folder.h"
 #include "bench/weft_process.h"
 #include "tests/exhaust/attacks.h"
 #include "verbs-shim/soft/device.h"
@@ -236,9 +237,8 @@ int main(int argc, char** argv) {
   void* const shared = mmap(nullptr, sizeof(exhaust::Done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
   auto& done = *new (shared) exhaust::Done();
-  char name[] = "/dev/shm/weft-exhaust-XXXXXX";
-  if (mkdtemp(name) == nullptr) return 1;
-  const fs::path dir = name;
+  const bench::ScratchFolder scratch("weft-exhaust");
+  const fs::path& dir = scratch.path();
   touch(dir / "tree/many", "file-", kManyFiles);
   std::ofstream(dir / "tree/data") << std::string(1 << 20, 'w');
 
@@ -250,6 +250,5 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   for (std::size_t i = 0; i < kinds.size(); ++i)
     if (wish.kinds.empty() || wish.kinds.contains(kinds[i].name)) run_kind(wish, dir, i, done);
-  fs::remove_all(dir);
   return 0;
 }
