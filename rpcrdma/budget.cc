@@ -40,8 +40,9 @@ void Budget::admit_waiting() {
   const std::uint64_t num_returns = memory_.num_returns() + finishing_.num_returns();
   if (num_returns == seen_returns_ && !is_due_) return;
   is_due_ = is_all_short_ = keeps_finishing_ = false;
-  for (std::size_t line = 0; line < kNumLines; ++line) {
-    while (serve_next(line)) continue;
+  // Slow Calls have so little that new ones may come after them.
+  for (const auto line : {BudgetShare::Line::kBegun, BudgetShare::Line::kSlow, BudgetShare::Line::kNew}) {
+    while (serve_next(static_cast<std::size_t>(line))) continue;
   }
   // Octets that a turn took and gave back again need no further round.
   seen_returns_ = memory_.num_returns() + finishing_.num_returns();
@@ -54,7 +55,7 @@ bool Budget::serve_next(std::size_t line) {
     offered_ = share;
     const Line::Offer offer = share->take_turn(which);
     share = std::exchange(offered_, nullptr);  // null: its connection is gone
-    is_all_short_ = is_all_short_ || offer.verdict == Ledger::Verdict::kAll;
+    is_all_short_ = is_all_short_ || (which != BudgetShare::Line::kSlow && offer.verdict == Ledger::Verdict::kAll);
     if (offer.verdict == Ledger::Verdict::kFits) {
       begun = share;
     } else if (share != nullptr) {
@@ -69,7 +70,7 @@ bool Budget::serve_next(std::size_t line) {
 }
 
 bool Budget::is_short(const std::string& address) const {
-  return std::ranges::any_of(lines_, [&](const Line& line) { return line.size_of(address) != 0; });
+  return std::ranges::any_of(lines_that_want(), [&](const Line& line) { return line.size_of(address) != 0; });
 }
 
 BudgetShare::BudgetShare(Budget& budget, Responder& owner, const std::string& address)
@@ -100,10 +101,16 @@ bool BudgetShare::has_slow(std::size_t octets) {
   return slow_.asks(octets) == Verdict::kFits;
 }
 
-bool BudgetShare::take_slow(CallLease& lease, std::size_t octets) {
-  if (!has_slow(octets)) return false;
-  lease.slow = slow_.take(octets);
-  return bool{lease.slow};
+BudgetShare::Verdict BudgetShare::take_slow(CallLease& lease, std::size_t octets) {
+  if (!slow_) slow_ = budget_.slow_.enter(client_.address());
+  lease.slow = slow_.lease();
+  return lease.slow.resize(octets);
+}
+
+// A quarter of what an address has for slow Calls.
+bool BudgetShare::may_be_slow(std::size_t octets) const {
+  const std::size_t most = std::min(budget_.bounds_.address, budget_.bounds_.all);
+  return octets <= most / 16;
 }
 
 // While the connection that is next waits for more of these octets, no other one takes any.
@@ -145,7 +152,7 @@ bool BudgetShare::is_wanted() const {
 bool BudgetShare::is_wanted_by_all() const {
   const std::size_t all = budget_.bounds_.all;
   return budget_.used() >= all - all / 4 &&
-         std::ranges::any_of(budget_.lines_, [this](const auto& line) { return line.others_wait(number_); });
+         std::ranges::any_of(budget_.lines_that_want(), [this](const auto& line) { return line.others_wait(number_); });
 }
 
 // As many as wait have their turns one after the other, so many at a time as have room for what this one holds.
@@ -154,7 +161,7 @@ Duration BudgetShare::given_time(const EarnedTime::Terms& terms, bool is_proven)
   const Budget::Bounds& bounds = budget_.bounds_;
   const auto of_a_round = [&](std::size_t room, auto num_waiting) {
     std::size_t num = 0;
-    for (const Budget::Line& line : budget_.lines_) num += num_waiting(line);
+    for (const Budget::Line& line : budget_.lines_that_want()) num += num_waiting(line);
     const double need = static_cast<double>(num) * static_cast<double>(held());
     return terms.round * std::min(1.0, static_cast<double>(room) / std::max(need, 1.0));
   };
@@ -187,8 +194,7 @@ void BudgetShare::settle(Line line) {
 }
 
 void BudgetShare::settle() {
-  settle(Line::kBegun);
-  settle(Line::kNew);
+  for (const Line line : {Line::kBegun, Line::kNew, Line::kSlow}) settle(line);
 }
 
 BudgetShare::Offer BudgetShare::take_turn(Line line) {

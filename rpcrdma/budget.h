@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/fair_line.h"
@@ -53,7 +54,7 @@ struct CallLease {
 //
 // Slow Calls (ResultsOf::is_slow) may hold their memory for a while before the service begins with them. They have what
 // is guaranteed to their connections, and a quarter of the rest. So other Calls find room beside any number of slow
-// ones.
+// ones. Slow Calls that need more than the guarantee have a line of their own, and no other Call waits for them.
 //
 // A Call that came in parts holds the memory of its parts while it waits for the memory of its chunks and results.
 // Such Calls could wait for each other for ever. So they are first in line, and `finishing` more octets are for them
@@ -83,12 +84,14 @@ class Budget {
 
  private:
   friend class BudgetShare;
-  // The lines, the first one first: connections with Calls that came in parts and wait for the rest of their memory,
-  // and connections with other Calls, or parts.
-  static constexpr std::size_t kNumLines = 2;
+  // The lines (BudgetShare::Line): connections with Calls that came in parts and wait for the rest of their memory,
+  // connections with other Calls, or parts, and connections with slow Calls.
+  static constexpr std::size_t kNumLines = 3;
   using Line = FairLine<BudgetShare*>;
 
   bool serve_next(std::size_t line);
+  // Those that count as waiting for what others hold: not slow Calls, which wait for each other.
+  std::span<const Line> lines_that_want() const { return std::span(lines_).first(kNumLines - 1); }
 
   const Bounds bounds_;
   Ledger memory_;
@@ -108,7 +111,7 @@ class BudgetShare {
  public:
   // kClient: Calls of the connection have to end first; kAddress, kAll: Calls of others.
   using Verdict = Ledger::Verdict;
-  enum class Line : std::uint8_t { kBegun, kNew };
+  enum class Line : std::uint8_t { kBegun, kNew, kSlow };
 
   BudgetShare(Budget& budget, Responder& owner, const std::string& address);
   ~BudgetShare();
@@ -120,7 +123,10 @@ class BudgetShare {
   [[nodiscard]] Verdict take(CallLease& lease, std::size_t octets) { return take(lease.shared, octets); }
   // Whether a slow Call may take so many octets beyond the guarantee. take_slow lets it.
   bool has_slow(std::size_t octets);
-  [[nodiscard]] bool take_slow(CallLease& lease, std::size_t octets);
+  [[nodiscard]] Verdict take_slow(CallLease& lease, std::size_t octets);
+  // Whether a Call of so many octets finds room among slow ones before long, however many wait. A larger one does not
+  // count as slow.
+  bool may_be_slow(std::size_t octets) const;
   std::size_t guaranteed() const { return budget_.bounds_.guaranteed; }
   // The same as take for a Call that came in parts.
   [[nodiscard]] Verdict finish(CallLease& lease, std::size_t octets);

@@ -183,6 +183,36 @@ TEST_F(BudgetTest, SlowCallsLeaveMemoryToTheOthersOfTheirAddress) {
   EXPECT_EQ(num, kConnections * kCalls + 4 + 4);
 }
 
+// Slow Calls that need more than a connection has for itself.
+TEST_F(BudgetTest, LargeSlowCallsWaitForEachOtherAndNobodyForThem) {
+  programs[0].results_of = [](std::uint32_t procedure) { return ResultsOf{.is_slow = procedure == kNull}; };
+  constexpr std::size_t kConnections = 100, kCalls = 2;
+  for (std::size_t i = 0; i < kConnections; ++i) {
+    End& slow = open("198.51.100.1");
+    for (std::size_t call = 0; call < kCalls; ++call) slow.call(kMib, kNull);
+  }
+  budget().admit_waiting();
+  EXPECT_LE(budget().used(), 16 * kMib);
+  EXPECT_GE(budget().used(), 7 * kMib) << "it is used all the same";
+  EXPECT_FALSE(budget().is_short("198.51.100.1"));
+  // READs of a newcomer, which has a slow Call as well, do not wait for them.
+  End& other = open("198.51.100.1");
+  other.call(kMib, kNull);
+  for (std::size_t i = 1; i <= 4; ++i) {
+    other.call(kMib);
+    EXPECT_EQ(other.num_served(), i);
+  }
+  // All slow Calls are served in their turns.
+  std::size_t num = 0;
+  for (; !service.calls.empty(); ++num) {
+    const auto oldest = std::ranges::find_if(
+        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
+    (*oldest)->answer_one();
+    budget().admit_waiting();
+  }
+  EXPECT_EQ(num, kConnections * kCalls + 1 + 4);
+}
+
 TEST_F(BudgetTest, ACallThatIsMoreThanAnAddressMayHoldIsNotServed) {
   bounds.address = 2 * kMib;
   End& one = open("198.51.100.1");

@@ -190,6 +190,7 @@ class Responder {
   void start_waiting();
   BudgetShare::Verdict start_begun();
   BudgetShare::Verdict start_new();
+  BudgetShare::Verdict start_slow();
   BudgetShare::Verdict start_call(std::size_t at, Start start);
   BudgetShare::Verdict take_for(Call& call, Start start);
   void settle_line();
@@ -208,6 +209,7 @@ class Responder {
   std::size_t result_room(const Call& call) const;
   static ResultsOf results_of(const Call& call);
   bool is_slow(const Call& call) const;
+  bool is_large_slow(const Call& call) const;
   bool waits_as_slow(const Call& call);
 
   // Answers going out (responder_reply.cc).
@@ -268,6 +270,7 @@ class Responder {
   // in parts, and of the parts of a Call.
   std::size_t new_need_ = 0;
   std::size_t begun_need_ = 0;
+  std::size_t slow_need_ = 0;
   std::size_t parts_need_ = 0;
   bool has_turn_ = false;  // for its parts
   BudgetShare::Verdict parts_verdict_ = BudgetShare::Verdict::kFits;

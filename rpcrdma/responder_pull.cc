@@ -73,10 +73,15 @@ void Responder::start_waiting() {
   using Verdict = BudgetShare::Verdict;
   bool must_wait = share_.must_wait(Line::kNew), must_begun_wait = share_.must_wait(Line::kBegun);
   bool is_at_limit = false;  // of this connection
-  new_need_ = begun_need_ = 0;
+  new_need_ = begun_need_ = slow_need_ = 0;
   for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
     const Call& call = call_at(waiting_[at]);
     const bool is_begun = call.lease.octets() != 0;
+    if (is_large_slow(call)) {
+      if (slow_need_ == 0) slow_need_ = call.need;
+      ++at;
+      continue;
+    }
     if ((is_at_limit && !is_begun) || waits_as_slow(call)) {
       ++at;
       continue;
@@ -102,6 +107,12 @@ bool Responder::is_slow(const Call& call) const {
   return call.lease.octets() == 0 && results_of(call).is_slow && call.need <= share_.guaranteed();
 }
 
+// It is never within the guarantee, so it has a turn in the line of slow Calls, and starts in no other way.
+bool Responder::is_large_slow(const Call& call) const {
+  return call.lease.octets() == 0 && results_of(call).is_slow && call.need > share_.guaranteed() &&
+         share_.may_be_slow(call.need);
+}
+
 // Whether it waits for the part of slow Calls. It is looked at again when a Call of this connection ends; one is under
 // way, or else the Call would be within the guarantee. Other Calls of the connection pass it.
 bool Responder::waits_as_slow(const Call& call) {
@@ -117,6 +128,7 @@ void Responder::settle_line() {
     }
   };
   settle(Line::kBegun, begun_need_);
+  settle(Line::kSlow, slow_need_);
   settle(Line::kNew, new_need_ != 0 ? new_need_ : parts_need_);
 }
 
@@ -124,8 +136,8 @@ FairLine<BudgetShare*>::Offer Responder::take_turn(Line line) {
   using Offer = FairLine<BudgetShare*>::Offer;
   using Verdict = BudgetShare::Verdict;
   turn_cost_ = 0;
-  if (line == Line::kNew && is_stalling()) return Offer::waits(Verdict::kClient);
-  const Verdict verdict = line == Line::kBegun ? start_begun() : start_new();
+  if (line != Line::kBegun && is_stalling()) return Offer::waits(Verdict::kClient);
+  const Verdict verdict = line == Line::kBegun ? start_begun() : line == Line::kSlow ? start_slow() : start_new();
   start_waiting();
   if (turn_cost_ != 0) {
     moved_at_turn_ = num_moved();
@@ -147,11 +159,19 @@ BudgetShare::Verdict Responder::start_begun() {
   return start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kBegun);
 }
 
+// The next slow Call that is beyond the guarantee.
+BudgetShare::Verdict Responder::start_slow() {
+  const auto waiting = waiting_.items();
+  const auto at = std::ranges::find_if(waiting, [this](CallSlot slot) { return is_large_slow(call_at(slot)); });
+  if (at == waiting.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
+  return start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kNew);
+}
+
 // The next Call that is beyond the guarantee, or the parts of the one that is coming.
 BudgetShare::Verdict Responder::start_new() {
   using Verdict = BudgetShare::Verdict;
   for (std::size_t at = 0; at < waiting_.size() && !endpoint_.failure();) {
-    if (waits_as_slow(call_at(waiting_[at]))) {
+    if (is_large_slow(call_at(waiting_[at])) || waits_as_slow(call_at(waiting_[at]))) {
       ++at;
       continue;
     }
@@ -207,7 +227,10 @@ void Responder::give_up_waiting() {
 BudgetShare::Verdict Responder::take_for(Call& call, Start start) {
   const bool is_guaranteed = share_.is_guaranteed(call.need);
   if (start == Start::kGuaranteed && !is_guaranteed) return BudgetShare::Verdict::kAddress;
-  if (!is_guaranteed && is_slow(call) && !share_.take_slow(call.lease, call.need)) return BudgetShare::Verdict::kClient;
+  if (!is_guaranteed && (is_slow(call) || is_large_slow(call))) {
+    const auto verdict = share_.take_slow(call.lease, call.need);
+    if (verdict != BudgetShare::Verdict::kFits) return is_slow(call) ? BudgetShare::Verdict::kClient : verdict;
+  }
   const auto verdict =
       start == Start::kBegun ? share_.finish(call.lease, call.need) : share_.take(call.lease, call.need);
   if (verdict == BudgetShare::Verdict::kFits && !is_guaranteed) turn_cost_ += call.need;
@@ -331,7 +354,7 @@ void Responder::pulled(CallSlot slot) {
   call.lease.give_back(call.need - need);
   call.need = need;
   const bool is_beyond = share_.held() > share_.guaranteed();
-  if (is_beyond && results_of(call).is_slow && !share_.take_slow(call.lease, call.need)) {
+  if (is_beyond && results_of(call).is_slow && share_.take_slow(call.lease, call.need) != BudgetShare::Verdict::kFits) {
     return answer_stat(slot, AcceptStat::kSystemErr, "no memory for its results");
   }
   // The octets of the items are in the budget already. Only memory is missing.

@@ -92,6 +92,23 @@ std::string group_of(const std::string& peer) {
   return addr.ok() ? peer_group(*addr) : peer;
 }
 
+// READDIR has the same number in both versions (RFC 1094 section 2.2.17, RFC 1813 section 3.3.16).
+constexpr std::uint32_t kReaddir = 16, kReaddirplus = 17;
+
+// The server may read its disk for long before it answers a READDIR or READDIRPLUS.
+auto results_of(const nfsulb::BoundProgram& program) -> decltype(rpcrdma::ServedProgram::results_of) {
+  if (program.binding.program != nfsulb::kNfsProgram) return nullptr;
+  switch (program.binding.version) {
+    case nfsulb::kNfsV2:
+      return [](std::uint32_t procedure) { return rpcrdma::ResultsOf{.is_slow = procedure == kReaddir}; };
+    case nfsulb::kNfsV3:
+      return [](std::uint32_t procedure) {
+        return rpcrdma::ResultsOf{.is_slow = procedure == kReaddir || procedure == kReaddirplus};
+      };
+    default: return nullptr;
+  }
+}
+
 // There is one server, and every client trusts it. So the gateway believes the lengths in its marks, and Replies need
 // no copy. The server may have to send before it reads on.
 onc_tcp::StreamConfig to_server(onc_tcp::StreamConfig config) {
@@ -109,7 +126,8 @@ absl::StatusOr<std::unique_ptr<ToTcp>> ToTcp::start(const ToTcpConfig& config, v
     out->programs_.push_back({.binding = &program.binding,
                               .service = out.get(),
                               .takes_gss = true,
-                              .keeps_replies = keeps_replies(program)});
+                              .keeps_replies = keeps_replies(program),
+                              .results_of = results_of(program)});
   }
   rpcrdma::ServerConfig rpc = config.rpc;
   rpc.reverse_credits = kCallbackCredits;

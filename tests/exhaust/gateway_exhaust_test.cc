@@ -128,6 +128,11 @@ std::vector<Attack> attacks_over_rdma() {
   const auto read = [=](std::uint32_t xid) { return read_to_chunk(xid, read_call(xid), kMib); };
   const auto short_read = [=](std::uint32_t xid) { return read_to_chunk(xid, short_read_call(xid), kMib / 4); };
   const auto remove = [](std::uint32_t xid) { return v1_message(xid, remove_call(xid)); };
+  const auto list = [](std::uint32_t xid) {
+    rpcrdma::ChunkListsView lists;
+    lists.reply_chunk = {{.handle = 0x7777, .length = kMib / 4, .offset = 0}};
+    return v1_message(xid, list_call(xid), std::move(lists));
+  };
   return {
       {.name = "connections, resting", .kinds = {"connections over RDMA"}, .connections = kPlaces + 20, .first = null},
       {.name = "connections, Calls under way",
@@ -150,6 +155,12 @@ std::vector<Attack> attacks_over_rdma() {
        .first = null,
        .message = read,
        .is_deaf = true},
+      {.name = "listings",
+       .kinds = {"memory of Replies"},
+       .connections = kPlaces - 8,
+       .depth = 8,
+       .first = null,
+       .message = list},
       {.name = "Replies that all take",
        .kinds = {kTurns},
        .connections = kPlaces - 8,
@@ -267,7 +278,7 @@ class ToTcpExhaust : public Besieged<ToTcpTest> {
     start_gateway();
     answer = [](TcpEnd& end, const Octets& call) {
       constexpr std::size_t kProcedure = 23;  // the last octet of it (RFC 5531 section 9)
-      if (call[kProcedure] == kRemove) return;
+      if (call[kProcedure] == kRemove || call[kProcedure] == kReaddirplus) return;
       const Octets results = call[kProcedure] == kRead    ? read_results(Octets(count_of(call)))
                              : call[kProcedure] == kWrite ? write_results(static_cast<std::uint32_t>(kMib))
                                                           : Octets();
