@@ -28,7 +28,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "64 KiB a connection, and 64 MiB: a quarter of the memory above; Calls that came in parts (version 2) have "
             "the memory above",
      .place = "`ServedProgram::results_of`, `BudgetShare::take_slow`, `Ledger`",
-     .tests = "`BudgetTest.SlowCallsLeaveMemoryToTheOthersOfTheirAddress`"},
+     .tests = "`BudgetTest.SlowCallsLeaveMemoryToTheOthersOfTheirAddress`, `LargeSlowCallsWait*`"},
     {.name = "turns of Calls that wait for this memory",
      .client = "the next turn is of the connection that received least of it",
      .address = "and of the address that received least; Calls that came in parts are first",
