@@ -107,10 +107,10 @@ BudgetShare::Verdict BudgetShare::take_slow(CallLease& lease, std::size_t octets
   return lease.slow.resize(octets);
 }
 
-// A quarter of what an address has for slow Calls.
+// Half of what an address has for slow Calls.
 bool BudgetShare::may_be_slow(std::size_t octets) const {
   const std::size_t most = std::min(budget_.bounds_.address, budget_.bounds_.all);
-  return octets <= most / 16;
+  return octets <= most / 8;
 }
 
 // While the connection that is next waits for more of these octets, no other one takes any.
@@ -146,7 +146,15 @@ bool BudgetShare::must_wait(Line line) const {
 
 bool BudgetShare::is_wanted() const {
   if (held() <= budget_.bounds_.guaranteed) return false;
-  return others_wait(Line::kBegun) || others_wait(Line::kNew) || is_wanted_by_all();
+  return others_wait(Line::kBegun) || others_wait(Line::kNew) || is_wanted_by_all() || is_wanted_by_slow();
+}
+
+// Whether slow Calls wait for a part that its slow Calls have.
+bool BudgetShare::is_wanted_by_slow() const {
+  if (!slow_ || slow_.held() == 0) return false;
+  const Amount all = slow_bounds(budget_.bounds_).all;
+  return others_wait(Line::kSlow) ||
+         (budget_.slow_.held() >= all - all / 4 && line_of(Line::kSlow).others_wait(number_));
 }
 
 bool BudgetShare::is_wanted_by_all() const {

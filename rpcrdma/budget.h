@@ -54,7 +54,8 @@ struct CallLease {
 //
 // Slow Calls (ResultsOf::is_slow) may hold their memory for a while before the service begins with them. They have what
 // is guaranteed to their connections, and a quarter of the rest. So other Calls find room beside any number of slow
-// ones. Slow Calls that need more than the guarantee have a line of their own, and no other Call waits for them.
+// ones. Slow Calls that need more than the guarantee have a line of their own. In it they wait for their part of the
+// quarter, and no other Call waits for them. With their part they stand in line with the others.
 //
 // A Call that came in parts holds the memory of its parts while it waits for the memory of its chunks and results.
 // Such Calls could wait for each other for ever. So they are first in line, and `finishing` more octets are for them
@@ -90,7 +91,7 @@ class Budget {
   using Line = FairLine<BudgetShare*>;
 
   bool serve_next(std::size_t line);
-  // Those that count as waiting for what others hold: not slow Calls, which wait for each other.
+  // Those that wait for what any Call holds: not slow Calls, which wait for each other.
   std::span<const Line> lines_that_want() const { return std::span(lines_).first(kNumLines - 1); }
 
   const Bounds bounds_;
@@ -124,8 +125,7 @@ class BudgetShare {
   // Whether a slow Call may take so many octets beyond the guarantee. take_slow lets it.
   bool has_slow(std::size_t octets);
   [[nodiscard]] Verdict take_slow(CallLease& lease, std::size_t octets);
-  // Whether a Call of so many octets finds room among slow ones before long, however many wait. A larger one does not
-  // count as slow.
+  // Whether a Call of so many octets may count as slow. Slow Calls of its address find room beside it.
   bool may_be_slow(std::size_t octets) const;
   std::size_t guaranteed() const { return budget_.bounds_.guaranteed; }
   // The same as take for a Call that came in parts.
@@ -161,6 +161,7 @@ class BudgetShare {
   Wish& wish_of(Line line) { return wishes_[static_cast<std::size_t>(line)]; }
   bool others_wait(Line line) const;
   bool is_wanted_by_all() const;
+  bool is_wanted_by_slow() const;
   void settle(Line line);
   void settle();
   Offer take_turn(Line line);

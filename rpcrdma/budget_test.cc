@@ -213,6 +213,66 @@ TEST_F(BudgetTest, LargeSlowCallsWaitForEachOtherAndNobodyForThem) {
   EXPECT_EQ(num, kConnections * kCalls + 1 + 4);
 }
 
+// It waits for memory as a READ of its length does, although no other slow Call is there.
+TEST_F(BudgetTest, ALargeSlowCallFindsMemoryBesideManySmallCalls) {
+  programs[0].results_of = [](std::uint32_t procedure) { return ResultsOf{.is_slow = procedure == kNull}; };
+  crowd(400, "198.51.100.1", kMib / 4);
+  End& slow = open("198.51.100.1");
+  slow.call(kMib, kNull);
+  std::size_t num = 0;
+  for (; slow.num_served() == 0 && num < 5000; ++num) {
+    budget().admit_waiting();
+    const auto oldest = std::ranges::find_if(
+        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
+    (*oldest)->answer_one();
+    (*oldest)->call(kMib / 4);
+  }
+  EXPECT_EQ(slow.num_served(), 1u);
+}
+
+TEST_F(BudgetTest, APeerThatMovesNothingKeepsThePartOfSlowCallsFromNoOther) {
+  programs[0].results_of = [](std::uint32_t procedure) { return ResultsOf{.is_slow = procedure == kWrite}; };
+  for (int i = 0; i < 20; ++i) {
+    End& one = open("198.51.100.1");
+    one.never_feeds();
+    one.write(kMib);
+  }
+  budget().admit_waiting();
+  End& other = open("198.51.100.1");
+  other.write(kMib);
+  budget().admit_waiting();
+  EXPECT_EQ(other.num_served(), 0u);
+  for (int ms = 0; ms <= 5000 && other.num_served() == 0; ms += 100) {
+    for (const auto& end : ends) end->responder->on_time(at(ms));
+    std::erase_if(ends, [](const auto& end) { return end->endpoint->failure().has_value(); });
+    budget().admit_waiting();
+    other.pump();
+  }
+  EXPECT_EQ(other.num_served(), 1u);
+}
+
+// A turn in which it cannot begin is none, or the line would offer it turns without end.
+TEST_F(BudgetTest, ACallForWhichNoMemoryIsRegisteredHasOneTurnWithEachThatOthersGiveBack) {
+  crowd(100, "198.51.100.1", kMib);
+  End& one = open("198.51.100.1");
+  one.write(kMib);
+  pd.fail_registration = true;
+  std::size_t num = 0;
+  for (; !service.calls.empty(); ++num) {
+    const auto oldest = std::ranges::find_if(
+        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
+    (*oldest)->answer_one();
+    budget().admit_waiting();
+  }
+  EXPECT_EQ(num, 100u);
+  pd.fail_registration = false;
+  ends.front()->call(kMib);
+  ends.front()->answer_one();
+  budget().admit_waiting();
+  one.pump();
+  EXPECT_EQ(one.num_served(), 1u);
+}
+
 TEST_F(BudgetTest, ACallThatIsMoreThanAnAddressMayHoldIsNotServed) {
   bounds.address = 2 * kMib;
   End& one = open("198.51.100.1");

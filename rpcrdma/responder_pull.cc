@@ -107,9 +107,10 @@ bool Responder::is_slow(const Call& call) const {
   return call.lease.octets() == 0 && results_of(call).is_slow && call.need <= share_.guaranteed();
 }
 
-// It is never within the guarantee, so it has a turn in the line of slow Calls, and starts in no other way.
+// A slow Call that is never within the guarantee. It stands in the line of slow Calls until it has its part of what
+// they may hold. With that part it waits for memory as other Calls do.
 bool Responder::is_large_slow(const Call& call) const {
-  return call.lease.octets() == 0 && results_of(call).is_slow && call.need > share_.guaranteed() &&
+  return call.lease.octets() == 0 && !call.lease.slow && results_of(call).is_slow && call.need > share_.guaranteed() &&
          share_.may_be_slow(call.need);
 }
 
@@ -164,7 +165,10 @@ BudgetShare::Verdict Responder::start_slow() {
   const auto waiting = waiting_.items();
   const auto at = std::ranges::find_if(waiting, [this](CallSlot slot) { return is_large_slow(call_at(slot)); });
   if (at == waiting.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
-  return start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kNew);
+  const Call& call = call_at(*at);
+  const BudgetShare::Verdict verdict = start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kNew);
+  // What it lacks now is no slow Call's.
+  return verdict != BudgetShare::Verdict::kFits && call.lease.slow ? BudgetShare::Verdict::kClient : verdict;
 }
 
 // The next Call that is beyond the guarantee, or the parts of the one that is coming.
@@ -234,7 +238,7 @@ BudgetShare::Verdict Responder::take_for(Call& call, Start start) {
   const auto verdict =
       start == Start::kBegun ? share_.finish(call.lease, call.need) : share_.take(call.lease, call.need);
   if (verdict == BudgetShare::Verdict::kFits && !is_guaranteed) turn_cost_ += call.need;
-  if (verdict != BudgetShare::Verdict::kFits) call.lease.slow.end();
+  if (verdict != BudgetShare::Verdict::kFits && is_slow(call)) call.lease.slow.end();
   return verdict;
 }
 
@@ -243,12 +247,14 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, Start start) {
   const CallSlot slot = waiting_[at];
   Call& call = call_at(slot);
   const CallLease::Amounts before = call.lease.amounts();
+  const std::size_t cost_before = turn_cost_;
   const BudgetShare::Verdict verdict = take_for(call, start);
   if (verdict != BudgetShare::Verdict::kFits) return verdict;
   const Chunk* position_zero = call.lists.call_chunk();
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
   if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
     call.lease.shrink(before);
+    turn_cost_ = cost_before;  // or the line would offer it turns without end
     tell_memory_is_short(call);
     return BudgetShare::Verdict::kAddress;
   }

@@ -35,7 +35,7 @@ struct ResultsOf {
   std::size_t longest = SIZE_MAX;
   // Whether Calls may hold their memory for a while before the service begins with them. The slow Calls of a connection
   // have ServerConfig::min_buffered_per_connection. All slow Calls together have a quarter of the other memory, too
-  // (Budget). A Call that needs more than a sixteenth of the memory of an address does not count as slow.
+  // (Budget). A Call that needs more than an eighth of the memory of an address does not count as slow.
   bool is_slow = false;
 };
 
