@@ -267,7 +267,6 @@ TEST_F(BudgetTest, ACallForWhichNoMemoryIsRegisteredHasOneTurnWithEachThatOthers
   EXPECT_EQ(num, 100u);
   pd.fail_registration = false;
   ends.front()->call(kMib);
-  ends.front()->answer_one();
   budget().admit_waiting();
   one.pump();
   EXPECT_EQ(one.num_served(), 1u);
