@@ -40,7 +40,7 @@ void Budget::admit_waiting() {
   const std::uint64_t num_returns = memory_.num_returns() + finishing_.num_returns();
   if (num_returns == seen_returns_ && !is_due_) return;
   is_due_ = is_all_short_ = keeps_finishing_ = false;
-  // Slow Calls have so little that new ones may come after them.
+  // Slow Calls go before new ones. They have a quarter at most, so most of what comes back is for the new ones.
   for (const auto line : {BudgetShare::Line::kBegun, BudgetShare::Line::kSlow, BudgetShare::Line::kNew}) {
     while (serve_next(static_cast<std::size_t>(line))) continue;
   }

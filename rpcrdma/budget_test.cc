@@ -122,6 +122,14 @@ struct BudgetTest : ::testing::Test {
     for (std::size_t i = 0; i < num; ++i) open(group).call(room);
   }
 
+  // Answers the Call that the service has had longest. Returns its connection.
+  End& answer_oldest() {
+    End& end = **std::ranges::find_if(
+        ends, [this](const auto& one) { return one->number() == service.calls.front().connection.value; });
+    end.answer_one();
+    return end;
+  }
+
   FakeMemory memory;
   FakePd pd{memory};
   Octets source;
@@ -176,9 +184,7 @@ TEST_F(BudgetTest, SlowCallsLeaveMemoryToTheOthersOfTheirAddress) {
   // All slow Calls are served in their turns.
   std::size_t num = 0;
   for (; !service.calls.empty(); ++num) {
-    const auto oldest = std::ranges::find_if(
-        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
-    (*oldest)->answer_one();
+    answer_oldest();
   }
   EXPECT_EQ(num, kConnections * kCalls + 4 + 4);
 }
@@ -205,9 +211,7 @@ TEST_F(BudgetTest, LargeSlowCallsWaitForEachOtherAndNobodyForThem) {
   // All slow Calls are served in their turns.
   std::size_t num = 0;
   for (; !service.calls.empty(); ++num) {
-    const auto oldest = std::ranges::find_if(
-        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
-    (*oldest)->answer_one();
+    answer_oldest();
     budget().admit_waiting();
   }
   EXPECT_EQ(num, kConnections * kCalls + 1 + 4);
@@ -222,10 +226,7 @@ TEST_F(BudgetTest, ALargeSlowCallFindsMemoryBesideManySmallCalls) {
   std::size_t num = 0;
   for (; slow.num_served() == 0 && num < 5000; ++num) {
     budget().admit_waiting();
-    const auto oldest = std::ranges::find_if(
-        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
-    (*oldest)->answer_one();
-    (*oldest)->call(kMib / 4);
+    answer_oldest().call(kMib / 4);
   }
   EXPECT_EQ(slow.num_served(), 1u);
 }
@@ -259,9 +260,7 @@ TEST_F(BudgetTest, ACallForWhichNoMemoryIsRegisteredHasOneTurnWithEachThatOthers
   pd.fail_registration = true;
   std::size_t num = 0;
   for (; !service.calls.empty(); ++num) {
-    const auto oldest = std::ranges::find_if(
-        ends, [this](const auto& end) { return end->number() == service.calls.front().connection.value; });
-    (*oldest)->answer_one();
+    answer_oldest();
     budget().admit_waiting();
   }
   EXPECT_EQ(num, 100u);

@@ -25,8 +25,8 @@ inline constexpr LedgerKind kLedgerKinds[] = {
     {.name = "memory of results of Calls that may wait for a disk (READDIR, READDIRPLUS)",
      .client = "64 KiB; more as long as it leaves as much to its address",
      .address = "64 KiB a connection, and 16 MiB, but never more than the address leaves free",
-     .all = "64 KiB a connection, and 64 MiB: a quarter of the memory above; Calls that came in parts (version 2) have "
-            "the memory above",
+     .all = "64 KiB a connection, and 64 MiB: a quarter of the memory above; Calls that came in parts (version 2), and "
+            "Calls that need more than an eighth of what an address has, have the memory above",
      .place = "`ServedProgram::results_of`, `BudgetShare::take_slow`, `Ledger`",
      .tests = "`BudgetTest.SlowCallsLeaveMemoryToTheOthersOfTheirAddress`, `LargeSlowCallsWait*`"},
     {.name = "turns of Calls that wait for this memory",

@@ -167,7 +167,7 @@ BudgetShare::Verdict Responder::start_slow() {
   if (at == waiting.end() || endpoint_.failure()) return BudgetShare::Verdict::kClient;
   const Call& call = call_at(*at);
   const BudgetShare::Verdict verdict = start_call(static_cast<std::size_t>(at - waiting.begin()), Start::kNew);
-  // What it lacks now is no slow Call's.
+  // With its part of what slow Calls may hold, it stands in line with the others now.
   return verdict != BudgetShare::Verdict::kFits && call.lease.slow ? BudgetShare::Verdict::kClient : verdict;
 }
 
@@ -254,7 +254,7 @@ BudgetShare::Verdict Responder::start_call(std::size_t at, Start start) {
   if (position_zero != nullptr) call.message = pool_.take(static_cast<std::size_t>(position_zero->length));
   if (position_zero != nullptr ? !call.message : !take_items(call, pool_)) {
     call.lease.shrink(before);
-    turn_cost_ = cost_before;  // or the line would offer it turns without end
+    turn_cost_ = cost_before;  // otherwise the line would offer turns without end
     tell_memory_is_short(call);
     return BudgetShare::Verdict::kAddress;
   }
