@@ -320,12 +320,24 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   if (read_too && socket_.readable() && !waits_for_receives()) {
     // A sender's turn writes half as much. So the reader mostly empties the socket, and no part of an FPDU stays
     // behind.
-    const std::size_t most = 2 * loop_.turn_octets();
+    const std::size_t most = RoundShares::octets_to_read(2 * loop_.turn_octets(), octets_of_fpdu_);
+    const std::uint64_t before = stream_->counters().fpdus_rx;
     moved = socket_.read(*stream_, loop_.staging().lend(self_, *stream_), loop_.iov(), most, now);
+    count_fpdus(moved, stream_->counters().fpdus_rx - before);
     if (socket_.more_to_read()) loop_.ready(self_);
   }
   if (moved == 0 && !attention_) return 0;
   return moved + settle(now);
+}
+
+// The next turn reads by the FPDUs of this one. After short ones the expectation grows slowly, so that a peer cannot
+// have turns for long FPDUs and send short ones in them.
+void Connection::count_fpdus(std::size_t octets, std::uint64_t num) {
+  constexpr std::size_t kMostExpected = std::size_t{1} << 20;
+  loop_.count_fpdus(num);
+  if (octets == 0) return;
+  const std::size_t each = std::max<std::size_t>(octets / std::max<std::uint64_t>(num, 1), 1);
+  octets_of_fpdu_ = std::min({each, 2 * octets_of_fpdu_, kMostExpected});
 }
 
 // If it waits, the next process() asks again: the user can post receives until then.

@@ -160,6 +160,7 @@ class Connection final : public Source, public rdmap::RecvSource {
   void connect_failed(int errno_value);
   bool waits_for_receives();
   std::size_t write(TimePoint now);
+  void count_fpdus(std::size_t octets, std::uint64_t num);
   std::size_t settle(TimePoint now);
   // timed_out: a time limit has caused the events.
   std::size_t drain_events(bool timed_out = false);
@@ -202,9 +203,10 @@ class Connection final : public Source, public rdmap::RecvSource {
   End end_ = End::kNone;
   LoopServices::RestWatch::Mark rest_mark_;
   bool goes_on_ = false;
-  bool attention_ = false;                 // something besides the socket's input wants a turn
-  std::unique_ptr<StreamTrace> trace_;     // of the Stream; null: no trace is written
-  std::unique_ptr<rdmap::Stream> stream_;  // made when the first octets come: silent clients cost little
+  std::size_t octets_of_fpdu_ = RoundShares::kFpdu;  // expected of the next ones
+  bool attention_ = false;                           // something besides the socket's input wants a turn
+  std::unique_ptr<StreamTrace> trace_;               // of the Stream; null: no trace is written
+  std::unique_ptr<rdmap::Stream> stream_;            // made when the first octets come: silent clients cost little
 };
 
 }  // namespace weft::verbs::soft

@@ -30,7 +30,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
     {.name = "time of the loop",
      .client =
          "in each round of turns its part of what its address may move, at least 64 KiB, at most 3 MiB, and twice "
-         "as much that it reads",
+         "as much that it reads; an FPDU that comes counts as 1 KiB more",
      .address = "its part of 4 MiB a round, at least 64 KiB; its other connections wait for the next round",
      .all = "4 MiB a round; beyond them, 64 KiB for each connection that has something new; 8 turns of the RPC server "
             "within one `process()`",

@@ -102,9 +102,10 @@ std::optional<std::size_t> Loop::run_share(const Connection& connection, Turn tu
   const std::size_t octets = shares_.octets_for(address, connection.goes_on());
   if (octets == 0 && connection.established()) return std::nullopt;
   turn_octets_ = std::max(octets, RoundShares::kLeast);
+  turn_fpdus_ = 0;
   const std::size_t moved = turn();
   turn_octets_ = RoundShares::kMost;
-  shares_.moved(address, moved);
+  shares_.moved(address, moved, turn_fpdus_);
   mailbox_.turn_over();
   return moved;
 }

@@ -45,6 +45,8 @@ class LoopServices {
   LogBudget& log_budget() { return log_budget_; }
   // How many octets the connection whose turn it is may write. It may read twice as many.
   std::size_t turn_octets() const { return turn_octets_; }
+  // So many FPDUs came in this turn.
+  void count_fpdus(std::size_t num) { turn_fpdus_ += num; }
 
   // Calls source.on_timer at this time; without a time, no more.
   void set_timer(Source& source, std::optional<TimePoint> at) { timers_.set(source, at); }
@@ -82,6 +84,7 @@ class LoopServices {
   Turns turns_;
   RoundShares shares_;
   std::size_t turn_octets_ = RoundShares::kMost;
+  std::size_t turn_fpdus_ = 0;
   RestWatch resting_;
   Holdings holdings_;
   StagingLoan staging_;

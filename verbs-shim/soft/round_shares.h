@@ -15,7 +15,8 @@ namespace weft::verbs::soft {
 // few connections none waits.
 //
 // The octets of a turn are those that it may write. It may read more, and ends with a whole FPDU. So an address may
-// exceed its part by what one turn moves, and so may a round.
+// exceed its part by what one turn moves, and so may a round. An FPDU that came counts as kFpdu octets more: it takes
+// time however short it is, and 64 KiB have room for thousands of Writes without data.
 class RoundShares {
  public:
   // The octets of a round, and of a turn. A socket is not asked for less than kLeast.
@@ -23,6 +24,9 @@ class RoundShares {
   static constexpr std::size_t kMost = std::size_t{3} << 20;
   static constexpr std::size_t kLeast = std::size_t{64} << 10;
   static constexpr std::size_t kFew = 4;
+  static constexpr std::size_t kFpdu = 1024;
+
+  static constexpr std::size_t kLeastRead = std::size_t{2} << 10;
 
   // Names an address; null: the connections that we made.
   using Address = const void*;
@@ -47,7 +51,13 @@ class RoundShares {
     if (at->second.moved >= whole) return 0;
     return std::clamp(whole / at->second.num_turns, kLeast, kMost);
   }
-  void moved(Address address, std::size_t octets) {
+  // The octets to read in a turn in which so many count, if an FPDU of this connection has `octets_each`.
+  static std::size_t octets_to_read(std::size_t octets, std::size_t octets_each) {
+    return std::max(octets * octets_each / (octets_each + kFpdu), kLeastRead);
+  }
+  // fpdus: those that came.
+  void moved(Address address, std::size_t octets, std::size_t fpdus) {
+    octets += fpdus * kFpdu;
     if (!is_divided_) return;
     parts_[address].moved += octets;
     moved_ += octets;

@@ -29,7 +29,7 @@ std::vector<std::size_t> moved_in_a_round(const std::vector<std::size_t>& connec
     std::size_t sum = 0;
     for (std::size_t i = 0; i < of; ++i) {
       const std::size_t octets = shares.octets_for(&of, go_on);
-      shares.moved(&of, octets);
+      shares.moved(&of, octets, 0);
       sum += octets;
     }
     moved.push_back(sum);
@@ -72,7 +72,7 @@ TEST(RoundSharesTest, AConnectionThatGoesOnWaitsWhenTheRoundHasMovedItsOctets) {
   RoundShares shares;
   const std::vector<std::size_t> connections(250, 1);
   begin(shares, connections);
-  shares.moved(&connections[0], kRound);
+  shares.moved(&connections[0], kRound, 0);
   EXPECT_EQ(shares.octets_for(&connections[1], true), 0u);
   EXPECT_EQ(shares.octets_for(&connections[1], false), kLeast) << "it has something new";
   EXPECT_EQ(shares.octets_for(&connections[0], false), 0u) << "its address has had its part";
@@ -84,7 +84,7 @@ TEST(RoundSharesTest, AnAddressThatMovesLittleHasATurnForEachConnection) {
   begin(shares, connections);
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(shares.octets_for(&connections[0], false), kLeast);
-    shares.moved(&connections[0], 200);
+    shares.moved(&connections[0], 200, 0);
   }
 }
 
@@ -94,9 +94,24 @@ TEST(RoundSharesTest, TheNextRoundBeginsAnew) {
   for (int round = 0; round < 2; ++round) {
     begin(shares, connections);
     EXPECT_GT(shares.octets_for(&connections[0], true), 0u);
-    shares.moved(&connections[0], kRound);
+    shares.moved(&connections[0], kRound, 0);
     EXPECT_EQ(shares.octets_for(&connections[0], true), 0u);
   }
+}
+
+TEST(RoundSharesTest, ShortFpdusTakeMoreOfARoundThanTheirOctets) {
+  RoundShares shares;
+  const std::vector<std::size_t> connections = {50};
+  begin(shares, connections);
+  shares.moved(&connections[0], 4096, kRound / RoundShares::kFpdu);
+  EXPECT_EQ(shares.octets_for(&connections[0], true), 0u);
+}
+
+// A turn of 64 KiB has room for 3,276 Writes without data, of 20 octets each.
+TEST(RoundSharesTest, ATurnOfShortFpdusReadsFewOctets) {
+  EXPECT_LE(RoundShares::octets_to_read(2 * kLeast, 20) / 20, 128u);
+  EXPECT_GE(RoundShares::octets_to_read(2 * kLeast, 65000), 2 * kLeast * 98 / 100);
+  EXPECT_EQ(RoundShares::octets_to_read(2 * kLeast, 1), RoundShares::kLeastRead);
 }
 
 }  // namespace
