@@ -10,6 +10,7 @@
 
 #include "apps/gateway/backchannel.h"
 #include "apps/gateway/to_rdma.h"
+#include "base/fair_line.h"
 #include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/call_observer.h"
@@ -32,6 +33,7 @@ struct SharedBySessions {
   onc_tcp::Room &calls, &replies, &listings;
   verbs::LogBudget& log;
   verbs::CompChannel& events;  // of all RDMA connections
+  FairLine<Session*>& turns;   // those with records that have come, by number and address
   rpcrdma::CallObserver* observer = nullptr;
   std::unordered_map<const verbs::Cq*, Session*> by_cq = {};
   std::vector<Session*> busy = {};      // those that need each turn (Session::is_busy)
@@ -53,6 +55,9 @@ class Session {
   void start(boost::asio::ip::tcp::socket socket);
   // The device is driven by the caller.
   std::size_t process(TimePoint now);
+  // Takes at most so many records that its client has sent, and returns their number. For its turn in
+  // SharedBySessions::turns.
+  std::size_t take_records(std::size_t most) { return stream_->turn(most); }
   // Its RDMA connection has news: process is due.
   void on_event() { wake(); }
   // Whether process has something to do in each turn: Calls are under way, or wait. Otherwise it is enough to call it

@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<ToRdma>> ToRdma::start(const ToRdmaConfig& config
   out->listings_ = std::make_unique<onc_tcp::Room>(reply_rooms.listings);
   out->shared_ = std::make_unique<SharedBySessions>(
       SharedBySessions{out->config_, device, *out->buffers_, *out->calls_, *out->replies_, *out->listings_, out->log_,
-                       *out->events_, config.has_metrics ? &out->metrics_ : nullptr});
+                       *out->events_, out->turns_, config.has_metrics ? &out->metrics_ : nullptr});
   tcp::acceptor& acceptor = *out->acceptor_;
   error_code error;
   if (!acceptor.open(config.listen.protocol(), error)) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -289,6 +289,7 @@ void ToRdma::forget_ended() {
     if (shared_->observer != nullptr) shared_->observer->on_end(last);
     const Place place = by_id_.extract(session->id().value).mapped();
     order_.remove(session->id().value, session->address(), place.seen);
+    turns_.remove(session->id().value);
     if (next_resting_ == place.at) ++next_resting_;
     sessions_.erase(place.at);
   }
@@ -304,7 +305,7 @@ std::size_t ToRdma::process(TimePoint now) {
     buffers_->trim();
     next_trim_ = now + kTrimEvery;
   }
-  const std::size_t moved = device_.process(now);
+  const std::size_t moved = take_records() + device_.process(now);
   take_events();
   for (onc_tcp::Room* room : rooms()) room->serve_line();
   if (now >= next_look_) {
@@ -316,6 +317,21 @@ std::size_t ToRdma::process(TimePoint now) {
   let_in_waiting();
   // Requests that follow from the news go out now. Looking at clients that rest is no work.
   return moved + news + (news > 0 ? device_.process(now) : 0);
+}
+
+// What a client sends at once is no more than its turn. So another client has its turn soon, however many others send
+// as many Calls as they can.
+std::size_t ToRdma::take_records() {
+  std::size_t taken = 0;
+  while (taken < kRecordsPerProcess) {
+    const auto turn = turns_.take();
+    if (!turn) break;
+    const bool is_over = turn->what->is_over();
+    const std::size_t num = is_over ? 0 : turn->what->take_records(kRecordsPerTurn);
+    turns_.done(*turn, num);
+    taken += num;
+  }
+  return taken;
 }
 
 void ToRdma::take_events() {
@@ -361,7 +377,7 @@ std::optional<TimePoint> ToRdma::next_timeout() const {
   if (!sessions_.empty()) next = earliest(next, std::min(next_check_, next_look_));
   if (buffers_->registered() != 0) next = earliest(next, next_trim_);
   const bool is_line_due = std::ranges::any_of(rooms(), &onc_tcp::Room::is_line_due);
-  if (num_unseen_ > 0 || !shared_->ended.empty() || is_line_due) return TimePoint{};
+  if (num_unseen_ > 0 || !shared_->ended.empty() || is_line_due || turns_.has_next()) return TimePoint{};
   for (const Session* session : shared_->busy) next = earliest(next, session->next_timeout());
   return earliest(next, arrivals_.next());
 }

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "apps/metrics/snapshot.h"
 #include "apps/onc_tcp/stream.h"
+#include "base/fair_line.h"
 #include "base/ledger.h"
 #include "base/time.h"
 #include "rpcrdma/arrivals.h"
@@ -79,6 +80,9 @@ class ToRdma {
   // looked at so often. A turn looks at kRestingPerTurn of them, so it costs the same with any number of clients.
   static constexpr std::chrono::milliseconds kLookEvery{1000};
   static constexpr std::size_t kRestingPerTurn = 16;
+  // The records of clients that a process() takes at most, and those that one client has before the next one has its
+  // turn.
+  static constexpr std::size_t kRecordsPerProcess = 256, kRecordsPerTurn = 16;
   // The most clients at rest that leave the server in one check. Thousands may come to rest together, and to end all of
   // their connections at once would hold up the clients that work.
   static constexpr std::size_t kLeavingPerCheck = 64;
@@ -124,6 +128,7 @@ class ToRdma {
   void check();
   void forget_ended();
   void take_events();
+  std::size_t take_records();
   std::size_t turn_of_busy();
   std::size_t turn_of_resting();
 
@@ -134,6 +139,7 @@ class ToRdma {
   std::unique_ptr<verbs::Pd> pd_;
   std::unique_ptr<rpcrdma::BufferPool> buffers_;
   std::unique_ptr<onc_tcp::Room> calls_, replies_, listings_;
+  FairLine<Session*> turns_;  // of clients whose records have come
   metrics::CallMetrics metrics_;
   rpcrdma::ServerStatistics sums_;  // without the clients that are there
   std::unique_ptr<SharedBySessions> shared_;

@@ -121,6 +121,7 @@ bool Stream::deliver() {
     switch (receiver_.next()) {
       case RecordReceiver::Outcome::kNeedMore: return true;
       case RecordReceiver::Outcome::kRecord: {
+        if (!takes_turn()) return true;
         const auto events = events_;
         ++num_records_;
         events->on_record(receiver_.take());
@@ -138,9 +139,28 @@ bool Stream::deliver() {
   return !closed_;
 }
 
+bool Stream::takes_turn() {
+  if (!events_->on_due) return true;
+  if (turn_left_ != 0) {
+    --turn_left_;
+    return true;
+  }
+  if (!std::exchange(due_, true)) events_->on_due();
+  return false;
+}
+
+std::size_t Stream::turn(std::size_t most) {
+  due_ = false;
+  turn_left_ = most;
+  const std::uint64_t before = num_records_;
+  if (deliver() && !due_) resumed_.cancel();
+  turn_left_ = 0;
+  return static_cast<std::size_t>(num_records_ - before);
+}
+
 asio::awaitable<void> Stream::wait_to_resume() {
   error_code ignored;
-  if (paused_ || full_) {
+  if (paused_ || full_ || due_) {
     resumed_.expires_at(asio::steady_timer::time_point::max());
   } else {
     resumed_.expires_after(kRoomRetry);
@@ -151,7 +171,7 @@ asio::awaitable<void> Stream::wait_to_resume() {
 
 asio::awaitable<void> Stream::receive_all() {
   while (deliver()) {
-    if (paused_ || full_ || no_room_) {
+    if (paused_ || full_ || no_room_ || due_) {
       co_await wait_to_resume();
       continue;
     }
@@ -225,7 +245,7 @@ std::size_t Stream::weight() const {
 void Stream::check(TimePoint now, Duration given) {
   if (closed_) return;
   // A record that already holds much memory and waits for more is not excused: it keeps memory from other clients.
-  const bool waits = paused_ || full_ || (no_room_ && receiver_.holds_little());
+  const bool waits = paused_ || full_ || due_ || (no_room_ && receiver_.holds_little());
   const bool owes_record = receiver_.is_inside() && !waits, owes_reading = sender_.queued() > 0;
   // Both are asked: records that it sends do not excuse a peer that reads no answers.
   const bool sends_slowly = record_pace_.is_slow(now, owes_record, num_records_, received_, receiver_.held(), given);

@@ -25,6 +25,8 @@ struct StreamEvents {
   std::function<void(const std::string& why)> on_end;
   // A record begins to wait for memory (Stream::waits_for_room). May be empty.
   std::function<void()> on_short = {};
+  // A record waits for its owner's turn (Stream::turn). Empty: records are handed out as they come.
+  std::function<void()> on_due = {};
 };
 
 struct StreamConfig {
@@ -100,6 +102,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool waits_for_room() const { return no_room_; }
   void look_for_room();
 
+  // turn hands out the records that have come, at most so many, and returns their number. If more wait, on_due is
+  // called again. Only for a Stream with on_due, and not from its callbacks. Until its turn the Stream does not read.
+  std::size_t turn(std::size_t most);
+
   // pause stops on_record, and resume continues it. A paused Stream does not read, which holds the peer back.
   void pause();
   void resume();
@@ -116,6 +122,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // False at the end of the Stream.
   bool deliver();
   boost::asio::awaitable<void> wait_to_resume();
+  // Whether the next record may be handed out now. Otherwise it waits for a turn.
+  bool takes_turn();
   std::size_t weight() const;
 
   boost::asio::ip::tcp::socket socket_;
@@ -125,7 +133,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   RecordSender sender_;
   boost::asio::steady_timer resumed_;  // cancelled when reading may go on
   bool paused_ = false;
-  bool no_room_ = false;  // the pool had no Buffer for the next bytes
+  bool due_ = false;           // a record waits for a turn
+  std::size_t turn_left_ = 0;  // records that may still be handed out in this turn
+  bool no_room_ = false;       // the pool had no Buffer for the next bytes
   bool sending_ = false;
   bool full_ = false;  // was above high_water, and not yet down to low_water
   bool closed_ = false;

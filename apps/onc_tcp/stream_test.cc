@@ -48,7 +48,8 @@ struct StreamTest : ::testing::Test {
                          records.emplace_back(record.octets().begin(), record.octets().end());
                          if (pause_after == records.size()) stream->pause();
                        },
-                   .on_end = [this](const std::string& why) { ends.push_back(why); }});
+                   .on_end = [this](const std::string& why) { ends.push_back(why); },
+                   .on_due = has_turns ? std::function<void()>([this] { ++num_due; }) : nullptr});
   }
   static Octets counted(std::size_t len) {
     Octets octets(len);
@@ -85,6 +86,8 @@ struct StreamTest : ::testing::Test {
   std::shared_ptr<Stream> stream;
   std::vector<Octets> records;
   std::size_t pause_after = 0;
+  bool has_turns = false;
+  int num_due = 0;
   std::vector<std::string> ends;
 };
 
@@ -153,6 +156,72 @@ TEST_F(StreamTest, PausedItReadsNothingAndThenGoesOn) {
   EXPECT_EQ(records.size(), 1u);
   stream->resume();
   ASSERT_TRUE(run([&] { return records.size() == 3; }));
+}
+
+struct StreamWithTurns : StreamTest {
+  StreamWithTurns() { has_turns = true; }
+  void put_records(std::size_t num) {
+    Octets octets;
+    for (std::size_t i = 0; i < num; ++i) {
+      const Octets one = as_record(counted(8));
+      octets.insert(octets.end(), one.begin(), one.end());
+    }
+    put(octets);
+    settle();
+  }
+};
+
+TEST_F(StreamWithTurns, ATurnHandsOutSoManyRecords) {
+  start({});
+  put_records(5);
+  EXPECT_EQ(records.size(), 0u);
+  EXPECT_EQ(num_due, 1);
+  EXPECT_EQ(stream->turn(2), 2u);
+  EXPECT_EQ(num_due, 2) << "more wait";
+  settle();
+  EXPECT_EQ(records.size(), 2u);
+  EXPECT_EQ(stream->turn(10), 3u);
+  EXPECT_EQ(num_due, 2);
+  put_records(1);
+  EXPECT_EQ(num_due, 3);
+  EXPECT_EQ(stream->turn(1), 1u);
+  EXPECT_EQ(records.size(), 6u);
+}
+
+TEST_F(StreamWithTurns, NothingIsReadBeforeTheTurn) {
+  start({});
+  put_records(1);
+  peer.non_blocking(true);
+  const Octets more(1 << 20);
+  boost::system::error_code error;
+  std::size_t taken = 0;
+  while (!error) {
+    taken += peer.write_some(asio::buffer(more), error);
+    settle();
+    ASSERT_LT(taken, std::size_t{64} << 20) << "it reads on";
+  }
+  EXPECT_EQ(error, asio::error::would_block);
+}
+
+TEST_F(StreamWithTurns, WhatAPauseLeftBecomesDueAgain) {
+  pause_after = 2;
+  start({});
+  put_records(5);
+  EXPECT_EQ(stream->turn(10), 2u);
+  EXPECT_EQ(num_due, 1);
+  stream->resume();
+  settle();
+  EXPECT_EQ(num_due, 2);
+  EXPECT_EQ(stream->turn(10), 3u);
+}
+
+TEST_F(StreamWithTurns, APeerIsNotLateWhileItsRecordsWaitForATurn) {
+  start({});
+  put_records(1);
+  const TimePoint now = std::chrono::steady_clock::now();
+  stream->check(now);
+  stream->check(now + std::chrono::minutes(5));
+  EXPECT_TRUE(ends.empty());
 }
 
 TEST_F(StreamTest, WaitsForThePool) {

@@ -1,5 +1,8 @@
 #include "apps/gateway/to_rdma.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "nfsulb/bindings.h"
 #include "nfsulb/programs.h"
 #include "rpcrdma/known_servers.h"
@@ -32,6 +35,37 @@ TEST_F(ToRdmaTest, AClientThatIsNotAdmittedIsClosed) {
   ASSERT_TRUE(run([&] { return refused.ended.has_value(); }));
   EXPECT_EQ(server->num_connections(), 0u);
   EXPECT_EQ(ask(connect(), nfs_call(1, kNull, {})), reply_message(1, {}));
+}
+
+TEST_F(ToRdmaTest, OfManyCallsThatCameAtOnceItTakesAFewOfEachClient) {
+  constexpr std::size_t kClients = 40, kCalls = 60;
+  config.has_metrics = true;  // they name the address of a client
+  start_gateway();
+  answer = [](const rpcrdma::ServedCall&) { return rpcrdma::ServedReply{}; };
+  std::vector<TcpEnd*> floods;
+  for (std::size_t i = 0; i < kClients; ++i) ask(*floods.emplace_back(&connect()), nfs_call(1, kNull, {}));
+  TcpEnd& other = connect("127.0.0.9");
+  ask(other, nfs_call(1, kNull, {}));
+  for (TcpEnd* flood : floods) {
+    for (std::uint32_t i = 0; i < kCalls; ++i) flood->send(nfs_call(100 + i, kNull, {}));
+  }
+  other.send(nfs_call(2, kNull, {}));
+  io.restart();
+  while (io.poll() > 0) continue;  // the Calls come, and the gateway has no turn
+  gateway->process(std::chrono::steady_clock::now());
+  std::size_t sum = 0, of_other = 0;
+  const auto snapshot = gateway->snapshot();
+  for (const rpcrdma::ConnectionStatistics& one : snapshot.server.connections) {
+    EXPECT_LE(one.under_way, ToRdma::kRecordsPerTurn);
+    sum += one.under_way;
+    if (one.client == "127.0.0.9") of_other = one.under_way;
+  }
+  EXPECT_EQ(of_other, 1u) << "its address has the second turn";
+  EXPECT_GE(sum, ToRdma::kRecordsPerProcess);
+  EXPECT_LT(sum, ToRdma::kRecordsPerProcess + ToRdma::kRecordsPerTurn);
+  EXPECT_TRUE(run([&] {
+    return std::ranges::all_of(floods, [](const TcpEnd* flood) { return flood->records.size() == kCalls + 1; });
+  })) << "and all have their turns";
 }
 
 // The clock of the gateway goes on by two seconds behind its first question for a version, before the server's answer.
