@@ -61,6 +61,9 @@ class FairLine {
   bool has_next() const { return next_address() != nullptr; }
   // The next turn, which goes on until done(); nothing if none may begin.
   std::optional<Turn> take();
+  // A turn of take() does not begin: it would cost much more than was expected. What waited stands in the line again,
+  // behind what else its client waits for.
+  void put_back(Turn turn, Amount expected);
   // A turn of take() has ended, and cost this much.
   void done(const Turn& turn, Amount cost) { done(turn.client, turn.expected, cost); }
   void done(std::uint64_t client, Amount expected, Amount cost);
@@ -402,6 +405,18 @@ std::optional<typename FairLine<T>::Turn> FairLine<T>::take() {
   ++member.num_turns;
   ++address->num_turns;
   return turn;
+}
+
+template <typename T>
+void FairLine<T>::put_back(Turn turn, Amount expected) {
+  Member& member = *clients_.at(turn.client);
+  // The address stands by its turns, and has had none like this one.
+  Amount& likely = member.address->received.per_turn;
+  likely = std::max(likely, expected);
+  charge(member, turn.expected, 0);
+  --member.num_turns;
+  --member.address->num_turns;
+  push({turn.client, member.address->name}, std::move(turn.what), expected);
 }
 
 template <typename T>

@@ -183,6 +183,27 @@ TEST(FairLine, TurnsOfOneAddressAreBounded) {
   EXPECT_EQ(line.take()->client, 1u);
 }
 
+TEST(FairLine, WhatIsPutBackStandsByItsNewCost) {
+  Line line;
+  line.push({1, "a"}, 1, 10);
+  line.push({2, "a"}, 2, 20);
+  line.push({3, "b"}, 3, 30);
+  auto dear = line.take();
+  ASSERT_EQ(dear->what, 1);
+  line.put_back(std::move(*dear), 1'000'000);
+  EXPECT_EQ(line.size_of_client(1), 1u);
+  // Its address has become dear, too: it has had no such turn.
+  const auto other = line.take();
+  EXPECT_EQ(other->what, 3);
+  line.done(*other, 30);
+  for (const int next : {2, 1}) {
+    const auto taken = line.take();
+    EXPECT_EQ(taken->what, next);
+    line.done(*taken, 20);
+  }
+  EXPECT_FALSE(line.has_next());
+}
+
 TEST(FairLine, ATurnThatGoesOnCountsAsAverage) {
   Line line;
   for (int i = 0; i < 8; ++i) line.push({1, "a"}, i);

@@ -97,4 +97,13 @@ CallWork work_of(const ServedCall& call, const BulkArgs& args) {
   return work;
 }
 
+std::optional<nfs3::NfsFh3> listed_directory(const ServedCall& call) {
+  const auto dir_of = [](const auto& args) { return args ? std::optional(args->dir) : std::nullopt; };
+  switch (static_cast<Proc>(call.procedure)) {
+    case Proc::kReaddir: return dir_of(parsed<nfs3::ReaddirArgs>(call));
+    case Proc::kReaddirplus: return dir_of(parsed<nfs3::ReaddirplusArgs>(call));
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace weft::serve

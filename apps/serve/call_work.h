@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "apps/serve/nfs_service.h"
 
@@ -15,5 +16,7 @@ struct CallWork {
 
 // work_of looks at the procedure, and at the octets that the Call asks for. `args`: of parse_bulk_args.
 CallWork work_of(const rpcrdma::ServedCall& call, const BulkArgs& args);
+// The directory of a READDIR or READDIRPLUS; nothing for any other Call, and for garbage.
+std::optional<nfs3::NfsFh3> listed_directory(const rpcrdma::ServedCall& call);
 
 }  // namespace weft::serve

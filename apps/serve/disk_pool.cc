@@ -18,6 +18,10 @@ unsigned of_a_group(unsigned workers, unsigned parts) {
   return workers - workers / parts;
 }
 
+Amount expected_of(const DiskTask& task) {
+  return static_cast<Amount>(std::max<std::int64_t>(task.expected_cost().count(), 0));
+}
+
 }  // namespace
 
 DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConfig& config)
@@ -25,6 +29,16 @@ DiskPool::Lane::Lane(unsigned workers, std::size_t max_turns, const DiskPoolConf
       places(
           {.address = config.max_queued_per_group, .all = config.max_queued, .guaranteed = 1, .leaves_as_much = true}),
       line(max_turns) {}
+
+// A task that has become much dearer while it waited stands in the line again, by what it costs now.
+FairLine<DiskPool::Waiting>::Turn DiskPool::Lane::take() {
+  for (;;) {
+    auto turn = std::move(*line.take());
+    const Amount expected = expected_of(*turn.what.task);
+    if (expected / 2 <= turn.expected) return turn;
+    line.put_back(std::move(turn), expected);
+  }
+}
 
 DiskPool::DiskPool(const DiskPoolConfig& config)
     : config_(config),
@@ -45,7 +59,7 @@ DiskPool::~DiskPool() {
 }
 
 bool DiskPool::submit(std::unique_ptr<DiskTask>& task, DiskLane which, const DiskClient& client) {
-  const auto expected = static_cast<Amount>(std::max<std::int64_t>(task->expected_cost().count(), 0));
+  const Amount expected = expected_of(*task);
   bool wake = false;
   {
     std::lock_guard lock(mutex_);
@@ -86,10 +100,10 @@ void DiskPool::forget(std::uint32_t connection) {
 std::optional<DiskPool::Taken> DiskPool::take_locked() {
   for (Lane& lane : lanes_) {
     if (!lane.may_take()) continue;
-    auto turn = lane.line.take();
+    auto turn = lane.take();
     num_queued_.fetch_sub(1, std::memory_order_relaxed);
     ++lane.num_running;
-    return Taken{&lane, std::move(turn->what.task), turn->client, turn->expected};
+    return Taken{&lane, std::move(turn.what.task), turn.client, turn.expected};
   }
   return std::nullopt;
 }
@@ -116,6 +130,7 @@ Amount DiskPool::run(DiskTask& task) const {
   const TimePoint began = config_.now();
   task.run();
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(config_.now() - began);
+  task.on_run(took);
   return static_cast<Amount>(std::max<std::int64_t>(took.count(), 0)) + task.num_octets() / kOctetsPerMicrosecond;
 }
 

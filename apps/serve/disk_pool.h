@@ -104,6 +104,8 @@ class DiskPool {
     std::uint64_t num_refused = 0;
 
     bool may_take() const { return num_running < max_running && line.has_next(); }
+    // The next task. Only after may_take.
+    FairLine<Waiting>::Turn take();
   };
   struct Taken {
     Lane* lane = nullptr;

@@ -16,8 +16,11 @@ class DiskTask {
   virtual void finish() = 0;
   // Its client went before a worker took the task. Called on the loop, instead of run() and finish().
   virtual void cancel() {}
-  // The time that run() will probably take; 0 if the client's tasks before it are the only hint. Called on the loop.
+  // The time that run() will probably take; 0 if the client's tasks before it are the only hint. It may have become
+  // longer since the task was submitted. Any thread.
   virtual std::chrono::microseconds expected_cost() const { return {}; }
+  // How long run() took. Called on the worker after run().
+  virtual void on_run(std::chrono::microseconds /*took*/) {}
   // The octets that run() has moved. Called on the worker after run().
   virtual std::size_t num_octets() const { return 0; }
 };

@@ -20,7 +20,7 @@ inline constexpr LedgerKind kLedgerKinds[] = {
      .all = "`--disk-workers` (4) workers, and 128 that sync; fewer that sync where the limit of open files is low",
      .place = "`FairLine`, `DiskPoolConfig`",
      .tests = "`FairLine.*`, `DiskPoolTest.WorkersAreSharedByTheTimeThatTasksTake`, `OctetsCostTooWhenTheyTakeNoTime`, "
-              "`AmongNewcomersTheOneThatAsksForLittleIsNext`, "
+              "`AmongNewcomersTheOneThatAsksForLittleIsNext`, `DearTasks.*`, "
               "`DiskWorkTest.AClientThatHasAllDiskWorkersDelaysAnotherByOneTask`, `AHeldFsyncHoldsNobodyElse`, "
               "`ChangesDoNotWaitForAListingOfAnotherClient`"},
     {.name = "searches of the tree for moved files",

@@ -15,24 +15,32 @@ using rpcrdma::ServedReply;
 // NfsTask carries one Call to a disk worker and its Reply back. The Buffers in both must be destroyed on the loop.
 class NfsTask : public DiskTask {
  public:
-  NfsTask(Backend& backend, rpcrdma::Server& server, std::shared_ptr<const DiskClient> client, ServedCall call,
-          const BulkArgs& args, Buffer buffer, std::chrono::microseconds expected_cost)
+  NfsTask(Backend& backend, rpcrdma::Server& server, ListingCosts& listing_costs,
+          std::shared_ptr<const DiskClient> client, ServedCall call, const BulkArgs& args, Buffer buffer,
+          std::chrono::microseconds expected_cost)
       : backend_(backend),
         server_(server),
         client_(std::move(client)),
         call_(std::move(call)),
         args_(args),
         buffer_(std::move(buffer)),
-        cost_(expected_cost) {}
+        cost_(expected_cost) {
+    if (const auto dir = listed_directory(call_)) listing_cost_ = listing_costs.of(*dir);
+  }
 
   void run() override {
     const ActingFor acting(*client_);
     reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
   }
+  void on_run(std::chrono::microseconds took) override {
+    if (listing_cost_) listing_cost_->store(took.count());
+  }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
   // The Call did not run. If it comes again, it is a new one.
   void cancel() override { server_.abandon(call_.id); }
-  std::chrono::microseconds expected_cost() const override { return cost_; }
+  std::chrono::microseconds expected_cost() const override {
+    return listing_cost_ ? std::max(cost_, std::chrono::microseconds(listing_cost_->load())) : cost_;
+  }
   std::size_t num_octets() const override {
     std::size_t num = call_.args.size() + reply_.results.size();
     for (const auto& item : call_.items) num += item.data.octets().size();
@@ -50,6 +58,7 @@ class NfsTask : public DiskTask {
   BulkArgs args_;
   Buffer buffer_;
   std::chrono::microseconds cost_;
+  std::shared_ptr<ListingCosts::Cost> listing_cost_;  // null: it lists no directory
   ServedReply reply_;
 };
 
@@ -103,8 +112,8 @@ void NfsService::on_call(ServedCall call) {
   const rpcrdma::ServedCallId id = call.id;
   const std::uint32_t procedure = call.procedure;
   const CallWork work = work_of(call, args);
-  std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(backend_, *server_, client, std::move(call), args,
-                                                             std::move(buffer), work.expected_cost);
+  std::unique_ptr<DiskTask> task = std::make_unique<NfsTask>(
+      backend_, *server_, listing_costs_, client, std::move(call), args, std::move(buffer), work.expected_cost);
   if (!pool_.submit(task, work.lane, *client)) server_->reply(id, busy_reply(procedure));
 }
 

@@ -9,6 +9,7 @@
 
 #include "apps/serve/backend/backend.h"
 #include "apps/serve/disk_pool.h"
+#include "apps/serve/listing_costs.h"
 #include "rpcrdma/server.h"
 
 namespace weft::serve {
@@ -52,6 +53,7 @@ class NfsService : public rpcrdma::Service {
   // Of each connection that made a Call. Its tasks hold the client, too.
   std::unordered_map<std::uint32_t, std::shared_ptr<const DiskClient>> clients_;
   std::array<std::uint64_t, nfs3::kNumProcs + 1> num_calls_{};
+  ListingCosts listing_costs_;
 };
 
 // serve_nfs_call does one Call: everything between the ServedCall and its ServedReply. `args`: of parse_bulk_args; all

@@ -112,7 +112,7 @@ std::vector<Attack> attacks_over_tcp() {
        .connections = kPlaces - 8,
        .over = kRecords,
        .pace = Attack::Pace::kAgain,
-       .depth = 60,
+       .depth = 20,
        .message = null_call},
       {.name = "Replies that all read",
        .kinds = {kTurns},

@@ -254,6 +254,39 @@ TEST_F(DiskPoolTest, AmongNewcomersTheOneThatAsksForLittleIsNext) {
 
 // One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
 // A quarter of the workers is for other addresses.
+// As listings of a directory that proves to be large. The parameter: whether all clients have one address.
+class DearTasks : public DiskPoolTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(OneAddress, DearTasks, ::testing::Bool());
+TEST_P(DearTasks, ArePassedAlsoIfTheyBecameDearWhileTheyWaited) {
+  struct Task : FunctionTask {
+    Task(std::function<void()> run, std::atomic<int>& the_cost) : FunctionTask(std::move(run), [] {}), cost(the_cost) {}
+    std::chrono::microseconds expected_cost() const override { return std::chrono::microseconds(cost); }
+    std::atomic<int>& cost;
+  };
+  DiskPool pool({.num_workers = 1});
+  std::latch started(1), hold(1);
+  std::vector<int> order;  // by the one worker
+  std::atomic<int> first{10}, dear{10}, cheap{20};
+  const auto add = [&](std::uint32_t client, std::function<void()> run, std::atomic<int>& cost) {
+    std::unique_ptr<DiskTask> task = std::make_unique<Task>(std::move(run), cost);
+    const std::string address = GetParam() ? "192.0.2.1" : "192.0.2." + std::to_string(client);
+    ASSERT_TRUE(pool.submit(task, DiskLane::kNormal, {client, address}));
+  };
+  add(
+      1, [&] { started.count_down(), hold.wait(); }, first);
+  started.wait();
+  add(
+      2, [&] { order.push_back(2); }, dear);
+  add(
+      2, [&] { order.push_back(3); }, dear);
+  add(
+      4, [&] { order.push_back(4); }, cheap);
+  dear = 1'000'000;
+  hold.count_down();
+  drain_until(pool, [&] { return pool.num_pending() == 0; });
+  EXPECT_EQ(order, (std::vector<int>{4, 2, 3}));
+}
+
 TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysItsAddressByThoseThatRunAndNoOther) {
   constexpr int kWorkers = 4, kOfAnAddress = 3;
   DiskPool pool({.num_workers = kWorkers});

@@ -1,0 +1,39 @@
+#include "apps/serve/listing_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+namespace weft::serve {
+namespace {
+
+nfs3::NfsFh3 directory(std::uint32_t number) {
+  nfs3::NfsFh3 out;
+  const std::array<std::uint8_t, 4> octets = {
+      static_cast<std::uint8_t>(number >> 24), static_cast<std::uint8_t>(number >> 16),
+      static_cast<std::uint8_t>(number >> 8), static_cast<std::uint8_t>(number)};
+  EXPECT_TRUE(out.assign(octets));
+  return out;
+}
+
+TEST(ListingCostsTest, ListingsOfOneDirectoryShareItsCost) {
+  ListingCosts costs;
+  const auto first = costs.of(directory(1)), second = costs.of(directory(1));
+  EXPECT_EQ(second->load(), 0);
+  first->store(600'000);
+  EXPECT_EQ(second->load(), 600'000);
+  EXPECT_EQ(costs.of(directory(2))->load(), 0);
+}
+
+TEST(ListingCostsTest, OfTooManyTheCheapestIsForgotten) {
+  ListingCosts costs;
+  for (std::uint32_t i = 1; i <= ListingCosts::kMost; ++i) costs.of(directory(i))->store(10'000 + i);
+  costs.of(directory(1000))->store(600'000);
+  EXPECT_EQ(costs.of(directory(2))->load(), 10'002);
+  EXPECT_EQ(costs.of(directory(1000))->load(), 600'000);
+  EXPECT_EQ(costs.of(directory(1))->load(), 0);
+}
+
+}  // namespace
+}  // namespace weft::serve
