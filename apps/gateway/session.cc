@@ -113,10 +113,11 @@ void Session::start(boost::asio::ip::tcp::socket socket) {
       {.on_record = [this](Record record) { on_record(std::move(record)); },
        .on_end = [this](const std::string& why) { end(why, why.empty() ? EndReason::kClient : EndReason::kLost); },
        .on_short = [this] { wake(); },
-       .on_due =
-           [this] {
-             shared_.turns.push({id_.value, address()}, this, 1);
-           }});
+       .on_due = [this] { await_turn(); }});
+}
+
+void Session::await_turn() {
+  shared_.turns.push({id_.value, address()}, this, 1);
 }
 
 // False if the server cannot be reached.

@@ -106,6 +106,8 @@ class Session {
 
   void end(const std::string& why, rpcrdma::EndReason reason = rpcrdma::EndReason::kFailed);
   bool connect();
+  // Puts it into SharedBySessions::turns.
+  void await_turn();
   // Brings SharedBySessions::by_cq up to date.
   void watch();
   void on_record(onc_tcp::Record record);

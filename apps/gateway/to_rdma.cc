@@ -326,8 +326,7 @@ std::size_t ToRdma::take_records() {
   while (taken < kRecordsPerProcess) {
     const auto turn = turns_.take();
     if (!turn) break;
-    const bool is_over = turn->what->is_over();
-    const std::size_t num = is_over ? 0 : turn->what->take_records(kRecordsPerTurn);
+    const std::size_t num = turn->what->is_over() ? 0 : turn->what->take_records(kRecordsPerTurn);
     turns_.done(*turn, num);
     taken += num;
   }
