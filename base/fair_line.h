@@ -54,15 +54,15 @@ class FairLine {
   FairLine(const FairLine&) = delete;
   FairLine& operator=(const FairLine&) = delete;
 
-  // push: what one client waits for stays in the order of its pushes. Not for a client that was removed. expected: what
-  // the turn will probably cost; 0 if only the client's last turns tell.
+  // push: what one client waits for stays in the order of its pushes, but for put_back. Not for a client that was
+  // removed. expected: what the turn will probably cost; 0 if only the client's last turns tell.
   void push(const Client& client, T what, Amount expected = 0);
   // Whether a turn may begin now.
   bool has_next() const { return next_address() != nullptr; }
   // The next turn, which goes on until done(); nothing if none may begin.
   std::optional<Turn> take();
   // A turn of take() does not begin: it would cost much more than was expected. What waited stands in the line again,
-  // behind what else its client waits for.
+  // behind what else its client waits for. Its address counts as one whose turns cost as much.
   void put_back(Turn turn, Amount expected);
   // A turn of take() has ended, and cost this much.
   void done(const Turn& turn, Amount cost) { done(turn.client, turn.expected, cost); }
@@ -223,6 +223,9 @@ class FairLine {
   static void begin_as_newcomer(M& member, const Order<M>& order, Amount expected, Amount debt);
   template <typename M>
   void begin_turn(M& member, Order<M>& order);
+  // The first turn of a member did not begin: it begins where a newcomer with this expectation does.
+  template <typename M>
+  void begin_again(M& member, Order<M>& order, Amount at_least);
   template <typename M>
   void stand(M& member, Order<M>& order);
   template <typename M>
@@ -408,15 +411,29 @@ std::optional<typename FairLine<T>::Turn> FairLine<T>::take() {
 }
 
 template <typename T>
+template <typename M>
+void FairLine<T>::begin_again(M& member, Order<M>& order, Amount at_least) {
+  Received& received = member.received;
+  if (received.turns != Turns::kFirst) return;
+  received.turns = Turns::kNone;
+  received.in_door = 0;
+  order.num_first -= std::min(order.num_first, 1.0);
+  received.sum = std::max(received.sum, at_least);
+  restand(member, order);
+}
+
+template <typename T>
 void FairLine<T>::put_back(Turn turn, Amount expected) {
   Member& member = *clients_.at(turn.client);
+  Address& address = *member.address;
   // The address stands by its turns, and has had none like this one.
-  Amount& likely = member.address->received.per_turn;
-  likely = std::max(likely, expected);
+  address.received.per_turn = std::max(address.received.per_turn, expected);
   charge(member, turn.expected, 0);
+  begin_again(member, address.order, beginning(address.order, expected, address.order.gone));
+  begin_again(address, order_, beginning(order_, expected, debts_.of(address.name)));
   --member.num_turns;
-  --member.address->num_turns;
-  push({turn.client, member.address->name}, std::move(turn.what), expected);
+  --address.num_turns;
+  push({turn.client, address.name}, std::move(turn.what), expected);
 }
 
 template <typename T>

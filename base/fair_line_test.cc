@@ -204,6 +204,40 @@ TEST(FairLine, WhatIsPutBackStandsByItsNewCost) {
   EXPECT_FALSE(line.has_next());
 }
 
+// Newcomers that proved dear only in the line win no more than if they had said so.
+TEST(FairLine, NewcomersThatArePutBackLeaveOthersTheirPart) {
+  constexpr Amount kDear = 1'000'000, kSteady = 20'000;
+  for (const bool is_one_address : {true, false}) {
+    Line line;
+    Amount steady = 0, all = 0;
+    std::uint64_t next = 1;
+    const auto come = [&] {
+      line.push({next, is_one_address ? "a" : "a" + std::to_string(next)}, 1, 30);
+      ++next;
+    };
+    for (int i = 0; i < 20; ++i) come();
+    line.push({0, "a"}, 0, kSteady);
+    while (all < 1000 * kDear) {
+      auto turn = line.take();
+      if (turn->what == 1 && turn->expected < kDear) {
+        line.put_back(std::move(*turn), kDear);
+        continue;
+      }
+      const Amount cost = turn->what == 1 ? kDear : kSteady;
+      line.done(*turn, cost);
+      all += cost;
+      if (turn->what == 1) {
+        line.remove(turn->client);
+        come();
+      } else {
+        steady += cost;
+        line.push({0, "a"}, 0, kSteady);
+      }
+    }
+    EXPECT_GT(steady * 4, all) << is_one_address;
+  }
+}
+
 TEST(FairLine, ATurnThatGoesOnCountsAsAverage) {
   Line line;
   for (int i = 0; i < 8; ++i) line.push({1, "a"}, i);

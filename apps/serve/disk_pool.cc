@@ -19,7 +19,8 @@ unsigned of_a_group(unsigned workers, unsigned parts) {
 }
 
 Amount expected_of(const DiskTask& task) {
-  return static_cast<Amount>(std::max<std::int64_t>(task.expected_cost().count(), 0));
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;  // more than an hour
+  return static_cast<Amount>(std::clamp<std::int64_t>(task.expected_cost().count(), 0, kMost));
 }
 
 }  // namespace

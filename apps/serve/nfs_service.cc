@@ -33,7 +33,7 @@ class NfsTask : public DiskTask {
     reply_ = serve_nfs_call(backend_, call_, args_, buffer_);
   }
   void on_run(std::chrono::microseconds took) override {
-    if (listing_cost_) listing_cost_->store(took.count());
+    if (listing_cost_) ListingCosts::note(*listing_cost_, took);
   }
   void finish() override { server_.reply(call_.id, std::move(reply_)); }
   // The Call did not run. If it comes again, it is a new one.

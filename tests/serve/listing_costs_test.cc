@@ -26,6 +26,24 @@ TEST(ListingCostsTest, ListingsOfOneDirectoryShareItsCost) {
   EXPECT_EQ(costs.of(directory(2))->load(), 0);
 }
 
+TEST(ListingCostsTest, ACallThatIsRefusedAtOnceMakesNoDirectoryCheap) {
+  ListingCosts costs;
+  const auto cost = costs.of(directory(1));
+  ListingCosts::note(*cost, std::chrono::microseconds(800'000));
+  ListingCosts::note(*cost, std::chrono::microseconds(10));
+  EXPECT_EQ(cost->load(), 700'000);
+  ListingCosts::note(*cost, std::chrono::microseconds(900'000));
+  EXPECT_EQ(cost->load(), 900'000);
+}
+
+TEST(ListingCostsTest, WhatIsBeingListedIsNotForgotten) {
+  ListingCosts costs;
+  const auto listed = costs.of(directory(1));
+  for (std::uint32_t i = 2; i <= 3 * ListingCosts::kMost; ++i) costs.of(directory(i))->store(5'000);
+  listed->store(600'000);
+  EXPECT_EQ(costs.of(directory(1))->load(), 600'000);
+}
+
 TEST(ListingCostsTest, OfTooManyTheCheapestIsForgotten) {
   ListingCosts costs;
   for (std::uint32_t i = 1; i <= ListingCosts::kMost; ++i) costs.of(directory(i))->store(10'000 + i);
