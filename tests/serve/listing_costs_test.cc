@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace weft::serve {
 namespace {
@@ -42,6 +44,20 @@ TEST(ListingCostsTest, WhatIsBeingListedIsNotForgotten) {
   for (std::uint32_t i = 2; i <= 3 * ListingCosts::kMost; ++i) costs.of(directory(i))->store(5'000);
   listed->store(600'000);
   EXPECT_EQ(costs.of(directory(1))->load(), 600'000);
+}
+
+TEST(ListingCostsTest, AfterManyListingsAtOnceAsFewAreRememberedAsBefore) {
+  constexpr std::uint32_t kMore = 44;
+  ListingCosts costs;
+  {
+    std::vector<std::shared_ptr<ListingCosts::Cost>> held;
+    for (std::uint32_t i = 1; i <= ListingCosts::kMost + kMore; ++i) {
+      held.push_back(costs.of(directory(i)));
+      held.back()->store(10'000 + i);
+    }
+  }
+  costs.of(directory(1000))->store(600'000);
+  EXPECT_EQ(costs.of(directory(kMore + 1))->load(), 0) << "the cheapest are forgotten";
 }
 
 TEST(ListingCostsTest, OfTooManyTheCheapestIsForgotten) {
