@@ -55,13 +55,13 @@ class FairLine {
   FairLine& operator=(const FairLine&) = delete;
 
   // push: what one client waits for stays in the order of its pushes, but for put_back. Not for a client that was
-  // removed. expected: what the turn will probably cost; 0 if only the client's last turns tell.
+  // removed. expected: the likely cost of the turn; 0: the client's last turns are the only hint.
   void push(const Client& client, T what, Amount expected = 0);
   // Whether a turn may begin now.
   bool has_next() const { return next_address() != nullptr; }
   // The next turn, which goes on until done(); nothing if none may begin.
   std::optional<Turn> take();
-  // A turn of take() does not begin: it would cost much more than was expected. What waited stands in the line again,
+  // A turn of take() does not begin. It would cost much more than was expected. What waited stands in the line again,
   // behind what else its client waits for. Its address counts as one whose turns cost as much.
   void put_back(Turn turn, Amount expected);
   // A turn of take() has ended, and cost this much.
@@ -223,7 +223,7 @@ class FairLine {
   static void begin_as_newcomer(M& member, const Order<M>& order, Amount expected, Amount debt);
   template <typename M>
   void begin_turn(M& member, Order<M>& order);
-  // The first turn of a member did not begin: it begins where a newcomer with this expectation does.
+  // The first turn of a member did not begin. The member stands where a newcomer with this expectation does.
   template <typename M>
   void begin_again(M& member, Order<M>& order, Amount at_least);
   template <typename M>
@@ -426,7 +426,7 @@ template <typename T>
 void FairLine<T>::put_back(Turn turn, Amount expected) {
   Member& member = *clients_.at(turn.client);
   Address& address = *member.address;
-  // The address stands by its turns, and has had none like this one.
+  // The place of an address depends on the cost of its turns, and this cost is new.
   address.received.per_turn = std::max(address.received.per_turn, expected);
   charge(member, turn.expected, 0);
   begin_again(member, address.order, beginning(address.order, expected, address.order.gone));

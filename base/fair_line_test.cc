@@ -185,6 +185,14 @@ TEST(FairLine, TurnsOfOneAddressAreBounded) {
 
 TEST(FairLine, WhatIsPutBackStandsByItsNewCost) {
   Line line;
+  for (int round = 0; round < 2; ++round) {  // nothing here is new
+    for (const auto& [client, address] : {std::pair{1u, "a"}, {2u, "a"}, {3u, "b"}, {4u, "b"}}) {
+      line.push({client, address}, 0, 10);
+    }
+    for (int i = 0; i < 4; ++i) (void)turn(line, {{1, 10}, {2, 10}, {3, 10}, {4, 10}});
+  }
+  line.push({3, "b"}, 0, 15);  // the other address has received a little more
+  (void)turn(line, {{3, 15}});
   line.push({1, "a"}, 1, 10);
   line.push({2, "a"}, 2, 20);
   line.push({3, "b"}, 3, 30);
@@ -192,7 +200,7 @@ TEST(FairLine, WhatIsPutBackStandsByItsNewCost) {
   ASSERT_EQ(dear->what, 1);
   line.put_back(std::move(*dear), 1'000'000);
   EXPECT_EQ(line.size_of_client(1), 1u);
-  // Its address has become dear, too: it has had no such turn.
+  // The address counts as dear, too. No turn of it has cost so much.
   const auto other = line.take();
   EXPECT_EQ(other->what, 3);
   line.done(*other, 30);

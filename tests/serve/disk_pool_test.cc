@@ -252,11 +252,10 @@ TEST_F(DiskPoolTest, AmongNewcomersTheOneThatAsksForLittleIsNext) {
   EXPECT_EQ(listed_before, 0);
 }
 
-// One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
-// A quarter of the workers is for other addresses.
 // As listings of a directory that proves to be large. The parameter: whether all clients have one address.
 class DearTasks : public DiskPoolTest, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(OneAddress, DearTasks, ::testing::Bool());
+
 TEST_P(DearTasks, ArePassedAlsoIfTheyBecameDearWhileTheyWaited) {
   struct Task : FunctionTask {
     Task(std::function<void()> run, std::atomic<int>& the_cost) : FunctionTask(std::move(run), [] {}), cost(the_cost) {}
@@ -287,6 +286,8 @@ TEST_P(DearTasks, ArePassedAlsoIfTheyBecameDearWhileTheyWaited) {
   EXPECT_EQ(order, (std::vector<int>{4, 2, 3}));
 }
 
+// One client has all workers and thirty tasks waiting. Another client's task is done next, in either lane.
+// A quarter of the workers is for other addresses.
 TEST_F(DiskPoolTest, AClientWithThirtyTasksDelaysItsAddressByThoseThatRunAndNoOther) {
   constexpr int kWorkers = 4, kOfAnAddress = 3;
   DiskPool pool({.num_workers = kWorkers});

@@ -330,8 +330,8 @@ std::size_t Connection::turn(bool read_too, TimePoint now) {
   return moved + settle(now);
 }
 
-// The next turn reads by the FPDUs of this one. After short ones the expectation grows slowly, so that a peer cannot
-// have turns for long FPDUs and send short ones in them.
+// The next turn expects FPDUs of the length of these. After short ones the expectation grows slowly. Otherwise a peer
+// could have a turn for long FPDUs every second time, and send short ones in it.
 void Connection::count_fpdus(std::size_t octets, std::uint64_t num) {
   constexpr std::size_t kMostExpected = std::size_t{1} << 20;
   loop_.count_fpdus(num);

@@ -45,7 +45,7 @@ class LoopServices {
   LogBudget& log_budget() { return log_budget_; }
   // How many octets the connection whose turn it is may write. It may read twice as many.
   std::size_t turn_octets() const { return turn_octets_; }
-  // So many FPDUs came in this turn.
+  // Adds to the FPDUs that this turn has received.
   void count_fpdus(std::size_t num) { turn_fpdus_ += num; }
 
   // Calls source.on_timer at this time; without a time, no more.

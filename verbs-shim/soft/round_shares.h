@@ -15,17 +15,17 @@ namespace weft::verbs::soft {
 // few connections none waits.
 //
 // The octets of a turn are those that it may write. It may read more, and ends with a whole FPDU. So an address may
-// exceed its part by what one turn moves, and so may a round. An FPDU that came counts as kFpdu octets more: it takes
-// time however short it is, and 64 KiB have room for thousands of Writes without data.
+// exceed its part by what one turn moves, and so may a round. A received FPDU counts as kFpdu octets more. It takes
+// time however short it is, and 64 KiB have room for thousands of RDMA Writes without data.
 class RoundShares {
  public:
-  // The octets of a round, and of a turn. A socket is not asked for less than kLeast.
+  // The octets of a round, and of a turn.
   static constexpr std::size_t kRound = std::size_t{4} << 20;
   static constexpr std::size_t kMost = std::size_t{3} << 20;
   static constexpr std::size_t kLeast = std::size_t{64} << 10;
   static constexpr std::size_t kFew = 4;
   static constexpr std::size_t kFpdu = 1024;
-
+  // A socket is asked for no less, however short the FPDUs are.
   static constexpr std::size_t kLeastRead = std::size_t{2} << 10;
 
   // Names an address; null: the connections that we made.
@@ -51,14 +51,14 @@ class RoundShares {
     if (at->second.moved >= whole) return 0;
     return std::clamp(whole / at->second.num_turns, kLeast, kMost);
   }
-  // The octets to read in a turn in which so many count, if an FPDU of this connection has `octets_each`.
+  // The octets that a turn reads, so that no more than `octets` count. octets_each: the octets of an expected FPDU.
   static std::size_t octets_to_read(std::size_t octets, std::size_t octets_each) {
     return std::max(octets * octets_each / (octets_each + kFpdu), kLeastRead);
   }
-  // fpdus: those that came.
+  // A turn has moved so many octets, and received so many FPDUs.
   void moved(Address address, std::size_t octets, std::size_t fpdus) {
-    octets += fpdus * kFpdu;
     if (!is_divided_) return;
+    octets += fpdus * kFpdu;
     parts_[address].moved += octets;
     moved_ += octets;
   }
